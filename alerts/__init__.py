@@ -1,0 +1,1 @@
+"""Tells: what Prometheus scrapes and the rules by which it alerts."""

@@ -1,0 +1,1 @@
+"""Facts in, figures out. Pure: no file, no socket, no clock."""

@@ -1,0 +1,130 @@
+"""A metric's rows become samples: filters, grouping, sums. The caller reads the rows."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import timedelta
+
+from analytics.targets import target
+from domain.errors import DataError, UsageError
+from domain.metric import Ask, Metric, Row, Sample, Unit
+from domain.policy import Policy
+from domain.quantity import MICRO_PER_GPU
+from domain.window import Window
+from domain.workload import ServiceClass
+
+NOTHING_OBSERVED = "nothing of this kind was observed"
+
+
+def evaluate(metric: Metric, rows: Sequence[Row], ask: Ask) -> list[Sample]:
+    """
+    The metric's samples, ordered by label; one undefined sample where there is nothing to tell.
+
+    Args:
+        metric: what is asked.
+        rows: what `metric.sql` gave with `parameters(metric, ask)`.
+        ask: `by` is any subset of the metric's dimensions.
+
+    Raises:
+        UsageError: `by` or a filter names something that is not a dimension of the metric.
+    """
+    check(metric, ask)
+    kept = [row for row in rows if _passes(row, ask.filters)] if ask.filters else rows
+    samples = (metric.compute or (gpu_sums if metric.unit is Unit.GPUS else sums))(kept, ask)
+    return sorted(samples, key=lambda sample: tuple(sample.labels.values()))
+
+
+def check(metric: Metric, ask: Ask) -> None:
+    """
+    Refuse a question that the metric cannot answer.
+
+    Raises:
+        UsageError: names the dimensions that the metric has.
+    """
+    for what, asked in (("by", ask.by), ("filter", tuple(ask.filters))):
+        strangers = [name for name in asked if name not in metric.dimensions]
+        if strangers:
+            message = (
+                f"metric {metric.name}, {what} {', '.join(strangers)}: expected one of "
+                f"{', '.join(metric.dimensions) or 'none: it has no dimension'}"
+            )
+            raise UsageError(message)
+
+
+def parameters(metric: Metric, ask: Ask) -> dict[str, int]:
+    """The instants that the metric's SQL names, for the caller that reads its rows."""
+    known = {"as_of_ms": ask.window.end_ms, "window_start_ms": ask.window.start_ms}
+    return {name: value for name, value in known.items() if f"${name}" in metric.sql}
+
+
+def exported_asks(metric: Metric, as_of_ms: int, policy: Policy) -> list[Ask]:
+    """
+    The questions behind the exported series of a metric.
+
+    A windowed metric by service class is asked once per window of the policy, each class over
+    its own; any other metric once, over its own window or the policy's.
+    """
+    if not metric.windowed or metric.window is not None or "service_class" not in metric.labels:
+        window = Window.before(as_of_ms, metric.window or policy.window)
+        return [Ask(window=window, by=metric.labels, policy=policy)]
+    classes: dict[timedelta, list[str]] = {}
+    for service_class in ServiceClass:
+        classes.setdefault(target(policy, service_class).window, []).append(service_class)
+    return [
+        Ask(
+            window=Window.before(as_of_ms, length),
+            by=metric.labels,
+            filters={"service_class": tuple(names)},
+            policy=policy,
+        )
+        for length, names in classes.items()
+    ]
+
+
+def grouped(rows: Sequence[Row], by: tuple[str, ...]) -> Iterator[tuple[dict[str, str], list[Row]]]:
+    """
+    Rows by their labels. A row with null for a label says nothing about that question.
+
+    So a row of zeros for an empty pool, whose team is null, answers "how many GPUs are held in
+    the pool" and stays out of "which teams hold any".
+    """
+    groups: dict[tuple[object, ...], list[Row]] = {}
+    for row in rows:
+        groups.setdefault(tuple(row[name] for name in by), []).append(row)
+    for key, members in groups.items():
+        if None not in key:
+            yield dict(zip(by, map(str, key), strict=True)), members
+
+
+def whole(row: Row, column: str) -> int:
+    """
+    A column that holds a whole number.
+
+    Raises:
+        DataError: it holds something else.
+    """
+    value = row[column]
+    if not isinstance(value, int):
+        message = f"column {column} = {value!r}: expected a whole number; is it null in the metric's SQL?"
+        raise DataError(message)
+    return value
+
+
+def sums(rows: Sequence[Row], ask: Ask) -> list[Sample]:
+    """Column `value` summed; a null in it is unknown and makes the sum a lower bound."""
+    return _summed(rows, ask, unit=1)
+
+
+def gpu_sums(rows: Sequence[Row], ask: Ask) -> list[Sample]:
+    """Column `value`, micro-GPU, summed to GPUs; an unknown quantity makes a lower bound."""
+    return _summed(rows, ask, unit=MICRO_PER_GPU)
+
+
+def _summed(rows: Sequence[Row], ask: Ask, *, unit: int) -> list[Sample]:
+    samples = []
+    for labels, members in grouped(rows, ask.by):
+        known = [whole(row, "value") for row in members if row["value"] is not None]
+        samples.append(Sample(labels=labels, value=sum(known) / unit, lower_bound=len(known) < len(members)))
+    return samples or [Sample.undefined({}, NOTHING_OBSERVED)]
+
+
+def _passes(row: Row, filters: Mapping[str, tuple[str, ...]]) -> bool:
+    return all(row[name] in wanted for name, wanted in filters.items())

@@ -1,0 +1,20 @@
+"""The longest queue wait that ended."""
+
+from analytics.waits import FIRST_WAITS, longest_ended
+from domain.metric import Metric, Page, Unit
+
+METRIC = Metric(
+    name="longest_queue_wait_seconds",
+    unit=Unit.SECONDS,
+    title="Longest queue wait",
+    definition=(
+        "The longest queue wait of the workloads first placed in the window; those that still wait are in the"
+        " starvation index."
+    ),
+    source="definition of this product",
+    sql=FIRST_WAITS,
+    labels=("cluster", "queue", "service_class"),
+    compute=longest_ended,
+    windowed=True,
+    pages=(Page.QUEUES,),
+)

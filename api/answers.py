@@ -1,0 +1,209 @@
+"""What the API needs somebody to answer: the questions and the shapes of their answers."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from enum import StrEnum
+from typing import Any, Protocol, TypeAlias
+
+from domain.metric import Metric, Sample
+from domain.window import MS_PER_SECOND, format_instant
+
+Record: TypeAlias = dict[str, Any]
+Filters: TypeAlias = Mapping[str, tuple[str, ...]]
+
+_UNIT_SECONDS = (("w", 604_800), ("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1))
+
+
+class SourceState(StrEnum):
+    """
+    Where a source stands.
+
+    NEVER_READ: the cluster has the kind and it was not read yet, for example without permission.
+    SET_ASIDE_ONLY: no kind of object, for example a file of a recording that is broken.
+    """
+
+    READ = "read"
+    STALE = "stale"
+    NEVER_READ = "never_read"
+    NOT_INSTALLED = "not_installed"
+    SET_ASIDE_ONLY = "set_aside_only"
+
+
+def format_length(length: timedelta) -> str:
+    """
+    A duration as `domain.window.parse_duration` reads it, in one unit.
+
+    >>> format_length(timedelta(hours=24)), format_length(timedelta(minutes=90))
+    ('1d', '90m')
+    """
+    seconds = length.total_seconds()
+    for unit, size in _UNIT_SECONDS:
+        if seconds >= size and seconds % size == 0:
+            return f"{int(seconds // size)}{unit}"
+    return f"{length // timedelta(milliseconds=1)}ms"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """
+    What is asked of a metric; None leaves it to the metric and the policy.
+
+    `by` = () asks for one total. `as_of_ms` None is "now", whatever the answerer's clock says.
+    """
+
+    as_of_ms: int | None = None
+    window: timedelta | None = None
+    by: tuple[str, ...] | None = None
+    filters: Filters = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListQuestion:
+    """Which workloads, in which order, which page. `sort` is a column, with `-` for downwards."""
+
+    as_of_ms: int | None = None
+    states: tuple[str, ...] = ()
+    filters: Filters = field(default_factory=dict)
+    sort: str = "-submitted_at"
+    page: int = 1
+    page_size: int = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricAnswer:
+    """The values of a metric; `coverage` is the fraction of sources that were read, None if unknown."""
+
+    metric: str
+    unit: str
+    as_of_ms: int
+    window: timedelta | None
+    coverage: float | None
+    rows: tuple[Sample, ...]
+
+    def document(self) -> Record:
+        """As the API gives it in JSON."""
+        return self._head() | {
+            "rows": [
+                {
+                    "labels": dict(row.labels),
+                    "value": row.value,
+                    "lower_bound": row.lower_bound,
+                    "few": row.few,
+                    "undefined_because": row.undefined_because or None,
+                }
+                for row in self.rows
+            ],
+        }
+
+    def _head(self) -> Record:
+        return {
+            "metric": self.metric,
+            "unit": self.unit,
+            "as_of": format_instant(self.as_of_ms),
+            "window": format_length(self.window) if self.window else None,
+            "coverage": self.coverage,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listing:
+    """A page of a list: `total` counts the rows of all pages."""
+
+    as_of_ms: int | None
+    rows: Sequence[Record]
+    total: int
+    page: int = 1
+    page_size: int = 100
+
+    def document(self) -> Record:
+        """As the API gives it in JSON."""
+        return {
+            "as_of": None if self.as_of_ms is None else format_instant(self.as_of_ms),
+            "total": self.total,
+            "page": self.page,
+            "page_size": self.page_size,
+            "rows": list(self.rows),
+        }
+
+
+def metric_record(metric: Metric) -> Record:
+    """A metric's declaration, for people and for programs."""
+    return {
+        "name": metric.name,
+        "unit": str(metric.unit),
+        "kind": str(metric.kind),
+        "title": metric.title,
+        "definition": metric.definition,
+        "source": metric.source,
+        "labels": list(metric.labels),
+        "dimensions": list(metric.dimensions),
+        "extra_labels": list(metric.extra_labels),
+        "windowed": metric.windowed,
+        "window_seconds": None if metric.window is None else metric.window / timedelta(seconds=1),
+        "pages": [str(page) for page in metric.pages],
+    }
+
+
+def flat_rows(document: Record) -> list[Record]:
+    """
+    The rows of a document as a table: labels become columns, a metric's head stands in each row.
+
+    Values that are lists become texts, so that a table never holds a table.
+
+    >>> flat_rows({"rows": [{"kind": "Pod", "causes": [{"because": "cut off", "count": 2}]}]})
+    [{'kind': 'Pod', 'causes': 'cut off: 2'}]
+    """
+    head = {
+        key: document[key]
+        for key in ("metric", "unit", "as_of", "window", "coverage")
+        if "metric" in document
+    }
+    flat = []
+    for row in document["rows"]:
+        plain = {key: _flat(value) for key, value in row.items() if key != "labels"}
+        flat.append(head | row.get("labels", {}) | plain)
+    return flat
+
+
+def _flat(value: Any) -> Any:
+    if not isinstance(value, list):
+        return value
+    if any(isinstance(item, dict) for item in value):
+        return "; ".join(": ".join(map(str, item.values())) for item in value)
+    return ", ".join(map(str, value))
+
+
+def seconds(length_ms: float) -> float:
+    """Seconds of a length in milliseconds."""
+    return length_ms / MS_PER_SECOND
+
+
+class Answers(Protocol):
+    """
+    Everything that can be asked. Instants in records are RFC 3339 texts.
+
+    Raises:
+        UsageError: a name, label, state or column that does not exist.
+    """
+
+    def registry(self) -> Mapping[str, Metric]:
+        """Every metric by name."""
+
+    def metric(self, name: str, question: Question) -> MetricAnswer:
+        """The values of one metric."""
+
+    def workloads(self, question: ListQuestion) -> Listing:
+        """A page of workloads."""
+
+    def workload(self, uid: str, as_of_ms: int | None = None) -> Record | None:
+        """One workload with its spans and attempts; None where there is none."""
+
+    def teams(self, as_of_ms: int | None = None) -> Listing:
+        """Every team that had submitted work by then."""
+
+    def sources(self, as_of_ms: int | None = None) -> Listing:
+        """One row per cluster and kind that is read, with its lag."""
+
+    def readiness(self) -> str:
+        """Empty when questions can be answered, else why not."""

@@ -1,0 +1,197 @@
+"""The description of the API, made from the table of routes."""
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+from api.answers import SourceState
+from api.formats import PROBLEM
+from api.routes import ApiRoute
+from domain.workload import Outcome, ServiceClass, State
+
+Schema: TypeAlias = dict[str, Any]
+
+_TEXT: Schema = {"type": "string"}
+_INSTANT: Schema = {"type": "string", "format": "date-time"}
+_MAYBE_INSTANT: Schema = {"type": ["string", "null"], "format": "date-time"}
+_NUMBER: Schema = {"type": ["number", "null"]}
+_COUNT: Schema = {"type": "integer", "minimum": 0}
+_MAYBE_TEXT: Schema = {"type": ["string", "null"]}
+_FLAG: Schema = {"type": "boolean"}
+
+
+def _object(required: Schema, optional: Schema | None = None) -> Schema:
+    return {"type": "object", "properties": required | (optional or {}), "required": list(required)}
+
+
+def _list_of(item: Schema) -> Schema:
+    return {"type": "array", "items": item}
+
+
+def _one_of(enum: type) -> Schema:
+    return {"type": "string", "enum": [str(member) for member in enum]}  # type: ignore[attr-defined]
+
+
+def _page(item: str) -> Schema:
+    return _object(
+        {
+            "as_of": _MAYBE_INSTANT,
+            "total": _COUNT,
+            "page": _COUNT,
+            "page_size": _COUNT,
+            "rows": _list_of({"$ref": f"#/components/schemas/{item}"}),
+        }
+    )
+
+
+def _bounds(*names: str) -> Schema:
+    return {f"{name}_{side}": _INSTANT for name in names for side in ("earliest", "latest")}
+
+
+_SAMPLE = _object(
+    {
+        "labels": {"type": "object", "additionalProperties": _TEXT},
+        "value": _NUMBER,
+        "lower_bound": _FLAG,
+        "few": _FLAG,
+        "undefined_because": _MAYBE_TEXT,
+    }
+)
+_WORKLOAD: Schema = {
+    **dict.fromkeys(("uid", "cluster", "kind", "namespace", "name", "team", "user", "queue"), _TEXT),
+    "priority_class": _TEXT,
+    "service_class": _one_of(ServiceClass),
+    "gpu_model": _TEXT,
+    "state": _one_of(State),
+    "reason": _TEXT,
+    "requested_gpus": _NUMBER,
+    "submitted_at": _INSTANT,
+    **dict.fromkeys(("first_placed_at", "first_running_at", "ended_at"), _MAYBE_INSTANT),
+    "outcome": _one_of(Outcome),
+    **dict.fromkeys(("queue_wait_seconds", "time_to_running_seconds", "requeue_wait_seconds"), _NUMBER),
+    "waiting_seconds": _NUMBER,
+    "preemptions": _COUNT,
+    "evictions": _COUNT,
+    "missed_evictions": _COUNT,
+    "gpu_seconds": _NUMBER,
+}
+_POD = _object(
+    {
+        **dict.fromkeys(("uid", "name", "node", "gpu_model"), _TEXT),
+        "gpus": _NUMBER,
+        "bound_at": _INSTANT,
+        "started_at": _MAYBE_INSTANT,
+        "released_at": _MAYBE_INSTANT,
+        "restarts": _COUNT,
+        "gpu_seconds": _NUMBER,
+    },
+    _bounds("bound_at", "released_at"),
+)
+_ATTEMPT = _object(
+    {
+        "number": _COUNT,
+        "start_at": _INSTANT,
+        "end_at": _MAYBE_INSTANT,
+        "outcome": _one_of(Outcome),
+        "reason": _TEXT,
+        **dict.fromkeys(("preempted_by", "preempted_by_name", "preempted_by_workload"), _TEXT),
+        "source": _TEXT,
+        "pods": _list_of(_POD),
+    }
+)
+_SPAN = _object(
+    {"state": _one_of(State), "start_at": _INSTANT, "end_at": _MAYBE_INSTANT, "reason": _TEXT},
+    _bounds("start_at"),
+)
+
+SCHEMAS: Schema = {
+    "Problem": _object(
+        {"type": _TEXT, "title": _TEXT, "status": {"type": "integer"}, "detail": _TEXT, "instance": _TEXT}
+    ),
+    "Metric": _object(
+        {
+            **dict.fromkeys(("name", "unit", "kind", "title", "definition", "source"), _TEXT),
+            **dict.fromkeys(("labels", "dimensions", "extra_labels", "pages"), _list_of(_TEXT)),
+            "windowed": _FLAG,
+            "window_seconds": _NUMBER,
+        }
+    ),
+    "MetricList": _page("Metric"),
+    "MetricAnswer": _object(
+        {
+            "metric": _TEXT,
+            "unit": _TEXT,
+            "as_of": _INSTANT,
+            "window": _MAYBE_TEXT,
+            "coverage": {"type": ["number", "null"], "minimum": 0, "maximum": 1},
+            "rows": _list_of(_SAMPLE),
+        }
+    ),
+    "Workload": _object(_WORKLOAD, _bounds("ended_at")),
+    "WorkloadList": _page("Workload"),
+    "WorkloadDetail": _object(
+        {"as_of": _INSTANT, **_WORKLOAD, "spans": _list_of(_SPAN), "attempts": _list_of(_ATTEMPT)},
+        _bounds("ended_at"),
+    ),
+    "Team": _object(
+        {"team": _TEXT, "workloads": _COUNT, "open_workloads": _COUNT, "last_submitted_at": _INSTANT}
+    ),
+    "TeamList": _page("Team"),
+    "Source": _object(
+        {
+            "cluster": _TEXT,
+            "kind": _TEXT,
+            "state": _one_of(SourceState),
+            "seen_at": _MAYBE_INSTANT,
+            "lag_seconds": _NUMBER,
+            "stale": _FLAG,
+            "epoch": _COUNT,
+            "restarts": _COUNT,
+            "last_error": _TEXT,
+            "set_aside": _COUNT,
+            "set_aside_causes": _list_of(_object({"because": _TEXT, "count": _COUNT})),
+        }
+    ),
+    "SourceList": _page("Source"),
+}
+
+
+def describe(routes: Sequence[ApiRoute], *, base_url: str, version: str) -> Schema:
+    """An OpenAPI 3.1 document."""
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "gpuledger", "version": version},
+        "servers": [{"url": base_url}] if base_url else [],
+        "paths": {route.path: {"get": _operation(route)} for route in routes},
+        "components": {"schemas": SCHEMAS},
+    }
+
+
+def _operation(route: ApiRoute) -> Schema:
+    shapes = {"application/json": {"schema": {"$ref": f"#/components/schemas/{route.schema}"}}}
+    content = {offer.media_type: shapes.get(offer.media_type, {}) for offer in route.formats}
+    problem = {PROBLEM: {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    refusals = {"400": "The question is wrong", "401": "Nobody is asking", "403": "Not yours to see"}
+    refusals |= {"404": "There is none"} if route.path_parameter else {}
+    refusals |= {"406": "No such format", "500": "The question could not be answered"}
+    return {
+        "operationId": route.name,
+        "summary": route.summary,
+        "parameters": _parameters(route),
+        "responses": {"200": {"description": "The answer", "content": content}}
+        | {status: {"description": text, "content": problem} for status, text in refusals.items()},
+    }
+
+
+def _parameters(route: ApiRoute) -> list[Schema]:
+    in_path = [{"name": route.path_parameter, "in": "path", "required": True, "schema": _TEXT}]
+    in_query = [
+        {
+            "name": parameter.name,
+            "in": "query",
+            "description": parameter.description,
+            "schema": _list_of(parameter.schema) if parameter.many else parameter.schema,
+        }
+        | ({"style": "form", "explode": False} if parameter.many else {})
+        for parameter in route.parameters
+    ]
+    return (in_path if route.path_parameter else []) + in_query

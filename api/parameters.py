@@ -1,0 +1,177 @@
+"""Query parameters: their table, and how a request's text becomes a question."""
+
+import difflib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, TypeVar
+
+from starlette.datastructures import QueryParams
+
+from api.answers import ListQuestion, Question
+from domain.errors import UsageError
+from domain.metric import DIMENSIONS, FILTERS
+from domain.window import parse_duration, parse_instant
+from domain.workload import State
+
+MAX_PAGE_SIZE = 1000
+# The command line's short words for two of the dimensions; both spellings work everywhere.
+ALIASES = {"class": "service_class", "model": "gpu_model"}
+_Value = TypeVar("_Value")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameter:
+    """One query parameter, as OpenAPI shows it. `many`: may be repeated or hold a comma list."""
+
+    name: str
+    description: str
+    schema: dict[str, Any] = field(default_factory=lambda: {"type": "string"})
+    many: bool = False
+
+
+AS_OF = Parameter(
+    name="as_of",
+    description="The instant that the answer is about; facts from then on do not count. Default: now.",
+    schema={"type": "string", "format": "date-time"},
+)
+WINDOW = Parameter(
+    name="window", description="Length of the window that ends at as_of, for example 24h or 7d."
+)
+BY = Parameter(
+    name="by",
+    description="Labels to keep apart; empty for one total. Default: the metric's own labels.",
+    many=True,
+)
+FILTER_PARAMETERS = tuple(
+    Parameter(name=name, description=f"Only workloads with this {name}.", many=True) for name in FILTERS
+) + tuple(
+    Parameter(name=short, description=f"The same as {name}.", many=True) for short, name in ALIASES.items()
+)
+STATE = Parameter(
+    name="state",
+    description="Only workloads in this state at as_of.",
+    schema={"type": "string", "enum": [str(state) for state in State]},
+    many=True,
+)
+SORT = Parameter(name="sort", description="The column to order by; with a leading - downwards.")
+PAGE = Parameter(
+    name="page", description="Which page, from 1.", schema={"type": "integer", "minimum": 1, "default": 1}
+)
+PAGE_SIZE = Parameter(
+    name="page_size",
+    description="Rows of a page.",
+    schema={"type": "integer", "minimum": 1, "maximum": MAX_PAGE_SIZE, "default": 100},
+)
+
+METRIC_PARAMETERS = (AS_OF, WINDOW, BY, *FILTER_PARAMETERS)
+LIST_PARAMETERS = (AS_OF, STATE, SORT, PAGE, PAGE_SIZE, *FILTER_PARAMETERS)
+
+
+def nearest(given: str, known: Sequence[str]) -> str:
+    """
+    A hint that names the known word nearest to the given one, or all of them.
+
+    >>> nearest("widnow", ["as_of", "window"])
+    "did you mean 'window'?"
+    """
+    close = difflib.get_close_matches(given, known, n=1, cutoff=0.6)
+    return f"did you mean {close[0]!r}?" if close else f"expected one of {', '.join(known)}"
+
+
+def check_known(query: QueryParams, parameters: Sequence[Parameter]) -> None:
+    """
+    Refuse what a route does not take: a misspelt filter must not answer for everything.
+
+    Raises:
+        UsageError: a parameter is unknown, or stands twice where one value is meant.
+    """
+    known = {parameter.name: parameter for parameter in parameters}
+    for name in query:
+        if name not in known:
+            message = f"query parameter {name!r}: {nearest(name, list(known))}"
+            raise UsageError(message)
+        if not known[name].many and len(query.getlist(name)) > 1:
+            message = f"query parameter {name!r} stands {len(query.getlist(name))} times: expected one value"
+            raise UsageError(message)
+
+
+def as_of(query: QueryParams) -> int | None:
+    """The instant asked for, None for "now"."""
+    # A plus sign in a query is a blank; a zone of +01:00 written without escaping means the plus.
+    return _one(query, "as_of", lambda text: parse_instant(text.replace(" ", "+")))
+
+
+def metric_question(query: QueryParams) -> Question:
+    """The question that a metric's route was asked."""
+    return Question(
+        as_of_ms=as_of(query),
+        window=_one(query, "window", _duration),
+        by=tuple(ALIASES.get(label, label) for label in _many(query, "by")) if "by" in query else None,
+        filters=filters(query),
+    )
+
+
+def list_question(query: QueryParams) -> ListQuestion:
+    """The question that the list of workloads was asked."""
+    states = _many(query, "state")
+    for state in states:
+        if state not in set(State):
+            message = f"state {state!r}: {nearest(state, [str(known) for known in State])}"
+            raise UsageError(message)
+    page_size = _one(query, "page_size", lambda text: _count("page_size", text))
+    if page_size is not None and page_size > MAX_PAGE_SIZE:
+        message = f"page_size = {page_size}: expected at most {MAX_PAGE_SIZE}; ask for further pages"
+        raise UsageError(message)
+    return ListQuestion(
+        as_of_ms=as_of(query),
+        states=states,
+        filters=filters(query),
+        sort=query.get("sort") or ListQuestion(states=()).sort,
+        page=_one(query, "page", lambda text: _count("page", text)) or 1,
+        page_size=page_size or 100,
+    )
+
+
+def filters(query: QueryParams) -> dict[str, tuple[str, ...]]:
+    """Values by dimension; one that stands for its alias is added to it."""
+    found: dict[str, tuple[str, ...]] = {}
+    for name in (*FILTERS, *ALIASES):
+        values = _many(query, name)
+        if values:
+            label = ALIASES.get(name, name)
+            found[label] = found.get(label, ()) + values
+    return found
+
+
+def check_labels(labels: Sequence[str], known: Sequence[str] = DIMENSIONS) -> None:
+    """
+    Refuse a label that is not a dimension.
+
+    Raises:
+        UsageError: names the nearest known label.
+    """
+    for label in labels:
+        if label not in known:
+            message = f"label {label!r}: {nearest(label, known)}"
+            raise UsageError(message)
+
+
+def _many(query: QueryParams, name: str) -> tuple[str, ...]:
+    return tuple(part.strip() for text in query.getlist(name) for part in text.split(",") if part.strip())
+
+
+def _one(query: QueryParams, name: str, read: Callable[[str], _Value]) -> _Value | None:
+    text = query.get(name)
+    return None if text is None or not text else read(text)
+
+
+def _duration(text: str) -> timedelta:
+    return parse_duration(text)
+
+
+def _count(name: str, text: str) -> int:
+    if not (text.isascii() and text.isdigit()) or len(text) > 9 or int(text) < 1:
+        message = f"{name} = {text!r}: expected a whole number of at least 1"
+        raise UsageError(message)
+    return int(text)

@@ -1,0 +1,140 @@
+"""The table of routes: what each takes and gives. The app and `/openapi.json` are made from it."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from starlette.requests import Request
+
+from api import parameters
+from api.answers import Answers, Listing, Record, metric_record
+from api.formats import DOCUMENT_FORMATS, TABLE_FORMATS, Format
+from api.parameters import Parameter
+from domain.errors import UsageError
+
+Answer: TypeAlias = Callable[[Answers, Request], Record | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiRoute:
+    """
+    One route under `/api/v1`. `answer` gives None where there is nothing by that name (404).
+
+    `schema` names the shape of its JSON in `api/openapi.py`.
+    """
+
+    path: str
+    name: str
+    summary: str
+    schema: str
+    answer: Answer
+    parameters: Sequence[Parameter] = ()
+    path_parameter: str = ""
+    formats: Sequence[Format] = TABLE_FORMATS
+
+
+def _metrics(answers: Answers, _: Request) -> Record:
+    rows = [metric_record(metric) for metric in answers.registry().values()]
+    return Listing(as_of_ms=None, rows=rows, total=len(rows), page_size=max(len(rows), 1)).document()
+
+
+def _metric(answers: Answers, request: Request) -> Record | None:
+    name = request.path_params["name"]
+    metric = answers.registry().get(name)
+    if metric is None:
+        return None
+    question = parameters.metric_question(request.query_params)
+    parameters.check_labels(question.by or (), metric.dimensions)
+    return answers.metric(name, question).document()
+
+
+def _workloads(answers: Answers, request: Request) -> Record:
+    return answers.workloads(parameters.list_question(request.query_params)).document()
+
+
+def _workload(answers: Answers, request: Request) -> Record | None:
+    return answers.workload(request.path_params["uid"], parameters.as_of(request.query_params))
+
+
+def _teams(answers: Answers, request: Request) -> Record:
+    return answers.teams(parameters.as_of(request.query_params)).document()
+
+
+def _sources(answers: Answers, request: Request) -> Record:
+    return answers.sources(parameters.as_of(request.query_params)).document()
+
+
+ROUTES = (
+    ApiRoute(
+        path="/api/v1/metrics",
+        name="metrics",
+        summary="Every metric with its definition",
+        schema="MetricList",
+        answer=_metrics,
+    ),
+    ApiRoute(
+        path="/api/v1/metrics/{name}",
+        name="metric",
+        summary="The values of a metric at an instant",
+        schema="MetricAnswer",
+        answer=_metric,
+        parameters=parameters.METRIC_PARAMETERS,
+        path_parameter="name",
+    ),
+    ApiRoute(
+        path="/api/v1/workloads",
+        name="workloads",
+        summary="Workloads that ask GPUs, as they stood at an instant",
+        schema="WorkloadList",
+        answer=_workloads,
+        parameters=parameters.LIST_PARAMETERS,
+    ),
+    ApiRoute(
+        path="/api/v1/workloads/{uid}",
+        name="workload",
+        summary="One workload with its spans and attempts",
+        schema="WorkloadDetail",
+        answer=_workload,
+        parameters=(parameters.AS_OF,),
+        path_parameter="uid",
+        formats=DOCUMENT_FORMATS,
+    ),
+    ApiRoute(
+        path="/api/v1/teams",
+        name="teams",
+        summary="Teams that have submitted work",
+        schema="TeamList",
+        answer=_teams,
+        parameters=(parameters.AS_OF,),
+    ),
+    ApiRoute(
+        path="/api/v1/sources",
+        name="sources",
+        summary="What is read, per cluster and kind, and how fresh it is",
+        schema="SourceList",
+        answer=_sources,
+        parameters=(parameters.AS_OF,),
+    ),
+)
+
+
+def missing(route: ApiRoute, answers: Answers, request: Request) -> str:
+    """What to say of a name that does not exist."""
+    given = request.path_params[route.path_parameter]
+    if route.path_parameter == "name":
+        return f"metric {given!r}: {parameters.nearest(given, list(answers.registry()))}"
+    return f"workload {given!r}: there is none that you may see; /api/v1/workloads lists them"
+
+
+def check(route: ApiRoute, request: Request) -> None:
+    """
+    Refuse unknown parameters.
+
+    Raises:
+        UsageError: names the nearest known parameter.
+    """
+    try:
+        parameters.check_known(request.query_params, route.parameters)
+    except UsageError as cause:
+        message = f"{route.path}: {cause}"
+        raise UsageError(message) from cause

@@ -1,0 +1,1 @@
+"""Takes in what a cluster says: objects become facts, by one translator per kind."""

@@ -1,0 +1,107 @@
+"""
+What is already known to have happened to one object: decides whether a reading adds to it.
+
+An object shows its state again and again, in each reading; a transition is taken once.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import NamedTuple
+
+from domain.facts import Moment, Transition, TransitionKey
+
+# What happens at most once in an object's life: the first instant that we hear counts. A later
+# reading may give another one (deletionTimestamp moves backwards), and that is not a second one.
+_ONCE = frozenset({Moment.CREATED, Moment.BOUND, Moment.ENDED, Moment.DELETE_REQUESTED, Moment.GONE})
+
+
+class _Past(NamedTuple):
+    state: str
+    reason: str
+    at_ms: int
+    amount: int | None
+
+
+class History:
+    """Transitions of one object, in the order in which they were taken."""
+
+    __slots__ = ("_past",)
+
+    def __init__(self, keys: Iterable[TransitionKey] = ()) -> None:
+        self._past: dict[tuple[str, str], list[_Past]] = {}
+        for _, moment, subject, state, reason, at_ms, amount in keys:
+            self._past.setdefault(_place(moment, subject), []).append(_Past(state, reason, at_ms, amount))
+
+    def news(self, read: Transition, *, last_sight_ms: int | None) -> Transition | None:
+        """
+        The transition that a reading adds; None when it is known.
+
+        Args:
+            read: as the translator gives it.
+            last_sight_ms: when we saw the object before; None when this is the first time.
+
+        Returns:
+            The transition to append. Where its instant is only our observation, its
+            `earliest_ms` is the last sight, or the object's creation if that is later.
+        """
+        past = self._past.setdefault(_place(read.moment, read.subject), [])
+        added = _added(read, past)
+        if added is None:
+            return None
+        if added.earliest_ms is not None and last_sight_ms is not None and last_sight_ms > added.earliest_ms:
+            added = replace(added, earliest_ms=min(last_sight_ms, added.at_ms))
+        past.append(_Past(added.state, added.reason, added.at_ms, added.amount))
+        return added
+
+
+def _added(read: Transition, past: list[_Past]) -> Transition | None:
+    if not past:
+        return read
+    if read.moment in _ONCE:
+        return None
+    if past[-1] == (read.state, read.reason, read.at_ms, read.amount):
+        return None  # by far the commonest
+    if read.moment == Moment.CONDITION:
+        return _condition(read, past)
+    if read.moment == Moment.RESTARTS:
+        # The count can fall when the kubelet loses dead containers; only a new highest is news.
+        most = max(one.amount or 0 for one in past)
+        return read if (read.amount or 0) > most else None
+    if read.earliest_ms is None:
+        known = any(one.at_ms == read.at_ms and one.state == read.state for one in past)
+    elif read.moment == Moment.PHASE:
+        known = past[-1].state == read.state
+    else:
+        known = any(
+            (one.state, one.reason, one.amount) == (read.state, read.reason, read.amount) for one in past
+        )
+    return None if known else read
+
+
+def _condition(read: Transition, past: list[_Past]) -> Transition | None:
+    """
+    A condition's stamp moves with its status only, and names a whole second.
+
+    A condition that flips twice within its second shows a known stamp again: it is news, and
+    lies later in that second. Where only the reason is another, or Kueue has counted one more
+    eviction, something happened that no stamp shows: its instant is our observation.
+    """
+    latest = past[-1]
+    if read.earliest_ms is not None:
+        return None if (latest.state, latest.reason) == (read.state, read.reason) else read
+    second_end_ms = read.at_ms + 999
+    if latest.state != read.state:
+        if not any(one.state == read.state and read.at_ms <= one.at_ms <= second_end_ms for one in past):
+            return read
+        at_ms = min(max(read.observed_ms, read.at_ms), second_end_ms)
+        return replace(read, at_ms=at_ms, earliest_ms=read.at_ms)
+    if read.at_ms > latest.at_ms:
+        return read
+    counted_more = read.amount is not None and read.amount > (latest.amount or 0)
+    if latest.reason == read.reason and not counted_more:
+        return None
+    return replace(read, at_ms=max(read.observed_ms, read.at_ms), earliest_ms=read.at_ms)
+
+
+def _place(moment: str, subject: str) -> tuple[str, str]:
+    return (moment, "" if moment in _ONCE else subject)

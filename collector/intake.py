@@ -1,0 +1,358 @@
+"""
+From readings of objects to facts that are appended once.
+
+A watch repeats itself after each reconnect, and a list shows again what the watch has told. A
+reading that is not newer than the known one is dropped; of a newer one only what it adds is kept.
+Facts are committed together with the positions they stand for, so that a restart replays and does
+not repair. When `append` fails, make a new intake from what the sink knows.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import msgspec
+
+from collector.decoding import (
+    UNREADABLE,
+    Head,
+    Line,
+    Payload,
+    Status,
+    is_older,
+    line_decoder,
+    read_object,
+    sample_of,
+)
+from collector.history import History
+from collector.position import Position, Positions
+from collector.raw import RawObject
+from collector.sink import FactSink
+from collector.translator import Translator
+from collector.wording import api_group, uid_of
+from domain.errors import DataError, FactError
+from domain.facts import (
+    Batch,
+    Description,
+    Known,
+    Moment,
+    ObjectKind,
+    ObjectState,
+    SetAside,
+    Transition,
+)
+
+FLUSH_ROWS = 10_000
+# What shows an object: the changes of a watch, and our own word for an item of a list.
+_SIGHTS = frozenset({"ADDED", "MODIFIED", "DELETED", "LISTED"})
+
+
+class Intake:
+    """Takes in the readings of one cluster. `readings` counts those newer than what was known."""
+
+    def __init__(self, cluster: str, sink: FactSink, known: Known, *, flush_rows: int = FLUSH_ROWS) -> None:
+        self.cluster = cluster
+        self.readings = 0
+        self._sink = sink
+        self._flush_rows = flush_rows
+        self._known = known
+        self._histories: dict[str, History] = {}
+        self._batch = Batch(cluster=cluster)
+        self._aside: dict[tuple[str, str], SetAside] = {}
+        self._positions = Positions(known.marks)
+
+    def __len__(self) -> int:
+        """Rows that wait to be committed."""
+        return len(self._batch) + len(self._aside)
+
+    # ------------------------------------------------------------ what comes in
+
+    def see(self, translator: Translator, event_type: str, payload: Payload, observed_ms: int) -> None:
+        """Take in one watch event: ADDED, MODIFIED, DELETED, BOOKMARK or ERROR, and its object."""
+        try:
+            if event_type == "ERROR":
+                self.troubled(translator, read_object(payload, Status).words(), observed_ms)
+                return
+            raw = read_object(payload, translator.raw)
+        except UNREADABLE as cause:
+            self._unreadable(translator, event_type, payload, because=str(cause), observed_ms=observed_ms)
+            return
+        self._take(translator, event_type, raw, observed_ms=observed_ms, payload=payload)
+
+    def see_line(self, translator: Translator, line: bytes, observed_ms: int) -> None:
+        """As `see`, from one line of a watch stream, which is decoded only once."""
+        try:
+            read = line_decoder(translator.raw).decode(line)
+        except UNREADABLE as cause:
+            self._unreadable_line(translator, line, because=str(cause), observed_ms=observed_ms)
+            return
+        if read.type == "ERROR":
+            self._unreadable_line(translator, line, because="", observed_ms=observed_ms)
+            return
+        self._take(translator, read.type, read.object, observed_ms=observed_ms, payload=line)
+
+    def relisted(
+        self, translator: Translator, items: Iterable[Payload], resource_version: str, observed_ms: int
+    ) -> None:
+        """
+        Take in a complete list of a kind; known objects that are not in it are gone.
+
+        When they went nobody saw: after the stream was last known to be good, before now. A list
+        below our position shows that the cluster's history began anew (restored from a backup,
+        or made again); one that is older than what we have read is a replay and ends nothing.
+        """
+        read, present = self._read_items(translator, list(items), observed_ms)
+        for raw, _ in read:
+            self._meet_cluster(translator, raw)
+        position = self._positions.of(translator.kind)
+        known_good_ms = position.seen_ms
+        anew = position.begins_anew(resource_version, observed_ms)
+        if anew:
+            self._begin_anew(translator.kind, position)
+        for raw, item in read:
+            self._take(translator, "LISTED", raw, observed_ms=observed_ms, payload=item)
+        if anew or observed_ms > known_good_ms:
+            # An item that does not say who it is may be any of those that are missing.
+            if known_good_ms and None not in present:
+                self._end_absent(translator.kind, present, known_good_ms, observed_ms)
+            position.listed(resource_version, observed_ms)
+        self._flush_when_full()
+
+    def identify(self, cluster_uid: str) -> None:
+        """Tell which cluster this is: the uid of its kube-system. Another one lists all kinds anew."""
+        self._positions.identify(cluster_uid)
+
+    def troubled(self, translator: Translator, because: str, observed_ms: int) -> None:
+        """Note what keeps a kind from being read; empty when it is read again."""
+        position = self._positions.of(translator.kind)
+        position.last_error = because
+        position.restarts += bool(because)
+        if not because:
+            position.seen_ms = max(position.seen_ms, observed_ms)
+
+    def set_aside(
+        self, source: str, because: str, sample: Payload | str, observed_ms: int, *, count: int = 1
+    ) -> None:
+        """Keep and count something that was read and not understood."""
+        earlier = self._aside.get((source, because))
+        self._aside[source, because] = SetAside(
+            source=source,
+            because=because,
+            sample=earlier.sample if earlier else sample_of(sample),
+            observed_ms=earlier.observed_ms if earlier else observed_ms,
+            count=count + (earlier.count if earlier else 0),
+        )
+
+    def flush(self) -> int:
+        """Commit what has been taken in, with the positions; gives the number of rows."""
+        self._batch.set_aside.extend(self._aside.values())
+        self._batch.marks = self._positions.changed()
+        batch, self._batch, self._aside = self._batch, Batch(cluster=self.cluster), {}
+        return self._sink.append(batch)
+
+    # ------------------------------------------------------------ one object
+
+    def _take(
+        self, translator: Translator, event_type: str, raw: RawObject, *, observed_ms: int, payload: Payload
+    ) -> None:
+        if event_type != "LISTED":
+            self._positions.of(translator.kind).advance(raw.metadata.resource_version or "", observed_ms)
+        if event_type == "BOOKMARK":
+            return
+        try:
+            _check(translator, event_type, raw)
+            uid = uid_of(raw)
+            before = self._known.objects.get(uid)
+            if before is not None and self._is_known(before, raw, event_type, observed_ms):
+                return
+            facts = translator.facts(raw, observed_ms)
+        except (DataError, OverflowError) as cause:
+            self._misread(
+                translator, event_type, raw, because=str(cause), sample=payload, observed_ms=observed_ms
+            )
+            return
+        self._meet_cluster(translator, raw)
+        self.readings += 1
+        last_sight_ms = before.seen_ms if before is not None else None
+        for fact in facts:
+            if isinstance(fact, Transition):
+                self._append_transition(fact, last_sight_ms)
+            elif isinstance(fact, Description):
+                self._append_description(fact, last_sight_ms)
+            elif event_type != "DELETED":  # an Event expires; that undoes nothing
+                self._batch.events.append(fact)
+        self._remember(translator, uid, raw, observed_ms=observed_ms, gone=event_type == "DELETED")
+        self._flush_when_full()
+
+    def _is_known(self, before: ObjectState, raw: RawObject, event_type: str, observed_ms: int) -> bool:
+        """Whether a reading is not newer than the known one; the same one again is still a sight."""
+        version = raw.metadata.resource_version or ""
+        if not version or not before.resource_version:
+            return False
+        if version != before.resource_version:
+            return is_older(version, before.resource_version)
+        if before.gone_ms is not None:
+            return True
+        if event_type == "DELETED":
+            return False
+        if observed_ms > before.seen_ms:
+            self._keep_state(replace(before, seen_ms=observed_ms))
+        return True
+
+    def _append_transition(self, read: Transition, last_sight_ms: int | None) -> None:
+        history = self._histories.get(read.uid)
+        if history is None:
+            history = self._histories[read.uid] = History(self._known.keys.pop(read.uid, ()))
+        added = history.news(read, last_sight_ms=last_sight_ms)
+        if added is not None:
+            self._batch.transitions.append(added)
+
+    def _append_description(self, read: Description, last_sight_ms: int | None) -> None:
+        body = self._known.bodies.get(read.uid)
+        if body == read.body:
+            return
+        self._known.bodies[read.uid] = read.body
+        if body is not None:
+            read = replace(read, from_ms=read.observed_ms, earliest_ms=last_sight_ms)
+        self._batch.descriptions.append(read)
+
+    def _remember(
+        self, translator: Translator, uid: str, raw: RawObject, *, observed_ms: int, gone: bool
+    ) -> None:
+        # Of Events we only need to know which reading was the newest: they are very many.
+        named = translator.kind != ObjectKind.EVENT
+        state = ObjectState(
+            uid=uid,
+            kind=translator.kind,
+            namespace=(raw.metadata.namespace or "") if named else "",
+            name=(raw.metadata.name or "") if named else "",
+            resource_version=raw.metadata.resource_version or "",
+            seen_ms=observed_ms,
+        )
+        self._keep_state(state)
+        if gone:
+            self._end(state, earliest_ms=None, observed_ms=observed_ms)
+
+    def _end(self, state: ObjectState, *, earliest_ms: int | None, observed_ms: int) -> None:
+        if state.kind != ObjectKind.EVENT:
+            self._append_transition(
+                Transition(
+                    uid=state.uid,
+                    kind=state.kind,
+                    moment=Moment.GONE,
+                    at_ms=observed_ms,
+                    observed_ms=observed_ms,
+                    earliest_ms=None if earliest_ms is None else min(earliest_ms, observed_ms),
+                ),
+                None,
+            )
+        self._keep_state(replace(state, gone_ms=observed_ms))
+        self._histories.pop(state.uid, None)
+        self._known.keys.pop(state.uid, None)
+        self._known.bodies.pop(state.uid, None)
+
+    def _keep_state(self, state: ObjectState) -> None:
+        self._known.objects[state.uid] = state
+        self._batch.objects[state.uid] = state
+
+    # ------------------------------------------------------------ what cannot be read
+
+    def _unreadable(
+        self, translator: Translator, event_type: str, payload: Payload, *, because: str, observed_ms: int
+    ) -> RawObject | None:
+        try:
+            head = read_object(payload, Head)
+        except UNREADABLE:
+            self.set_aside(translator.kind, because, payload, observed_ms)
+            return None
+        self._misread(translator, event_type, head, because=because, sample=payload, observed_ms=observed_ms)
+        return head
+
+    def _unreadable_line(
+        self, translator: Translator, line: bytes, *, because: str, observed_ms: int
+    ) -> None:
+        try:
+            read = read_object(line, Line[msgspec.Raw])
+        except UNREADABLE as cause:
+            self.set_aside(translator.kind, because or str(cause), line, observed_ms)
+            return
+        if read.type == "ERROR":
+            self.see(translator, "ERROR", read.object, observed_ms)
+        else:
+            self._unreadable(translator, read.type, read.object, because=because, observed_ms=observed_ms)
+
+    def _misread(
+        self,
+        translator: Translator,
+        event_type: str,
+        head: RawObject,
+        *,
+        because: str,
+        sample: Payload,
+        observed_ms: int,
+    ) -> None:
+        """Set aside a reading of which only the head makes sense: that it was seen, or is gone, counts."""
+        uid = head.metadata.uid
+        before = self._known.objects.get(uid or "")
+        if before is not None and self._is_known(before, head, event_type, observed_ms):
+            return
+        self.set_aside(translator.kind, because, sample, observed_ms)
+        if uid and event_type in _SIGHTS:
+            gone = event_type == "DELETED"
+            self._remember(translator, uid, head, observed_ms=observed_ms, gone=gone)
+
+    def _read_items(
+        self, translator: Translator, items: list[Payload], observed_ms: int
+    ) -> tuple[list[tuple[RawObject, Payload]], set[str | None]]:
+        """The items that can be read, and the uids of all; None among them for one without."""
+        read: list[tuple[RawObject, Payload]] = []
+        present: set[str | None] = set()
+        for item in items:
+            head: RawObject | None
+            try:
+                head = read_object(item, translator.raw)
+                read.append((head, item))
+            except UNREADABLE as cause:
+                head = self._unreadable(
+                    translator, "LISTED", item, because=str(cause), observed_ms=observed_ms
+                )
+            present.add(head.metadata.uid if head is not None else None)
+        return read, present
+
+    # ------------------------------------------------------------ lists and epochs
+
+    def _meet_cluster(self, translator: Translator, raw: RawObject) -> None:
+        if translator.kind == ObjectKind.NAMESPACE and raw.metadata.name == "kube-system":
+            self.identify(raw.metadata.uid or "")
+
+    def _begin_anew(self, kind: ObjectKind, position: Position) -> None:
+        """Versions of the old history say nothing about the new one."""
+        if position.resource_version:
+            for state in [s for s in self._known.objects.values() if s.kind == kind]:
+                self._keep_state(replace(state, resource_version=""))
+        position.epoch += 1
+        position.resource_version = ""
+
+    def _end_absent(
+        self, kind: ObjectKind, present: set[str | None], known_good_ms: int, observed_ms: int
+    ) -> None:
+        absent = [
+            state
+            for state in self._known.objects.values()
+            if state.kind == kind and state.gone_ms is None and state.uid not in present
+        ]
+        for state in absent:
+            self._end(state, earliest_ms=max(known_good_ms, state.seen_ms), observed_ms=observed_ms)
+
+    def _flush_when_full(self) -> None:
+        if len(self) >= self._flush_rows:
+            self.flush()
+
+
+def _check(translator: Translator, event_type: str, raw: RawObject) -> None:
+    # Items of a list of a built-in kind do not say what they are.
+    if raw.kind and (raw.kind, api_group(raw.api_version)) != (translator.api_kind, translator.group):
+        message = f"kind {raw.kind} ({raw.api_version}): expected {translator.api_kind} here"
+        raise FactError(message)
+    if event_type not in _SIGHTS:
+        message = f"watch event {event_type!r}: expected ADDED, MODIFIED, DELETED, BOOKMARK or ERROR"
+        raise FactError(message)

@@ -1,0 +1,1 @@
+"""Kinds of Kubernetes itself, and the only door to the Kubernetes client."""

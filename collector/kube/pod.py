@@ -1,0 +1,212 @@
+"""Pods: created, bound, containers started and ended, deleted."""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from collector.kube.requests import effective_gpu_requests
+from collector.raw import Condition, Int, Part, PodSpec, RawObject
+from collector.wording import condition, container_instant, created, description, instant, owner, seen
+from domain.facts import Fact, Moment, ObjectKind, Transition
+from domain.objects import Pod
+
+KIND = ObjectKind.POD
+_MARKED_FOR_REMOVAL = ("DisruptionTarget", "TerminationTarget")
+
+
+class Running(Part):
+    started_at: str | None = None
+
+
+class Terminated(Part):
+    exit_code: Int | None = None
+    reason: str | None = None
+    started_at: str | None = None
+    finished_at: str | None = None
+
+
+class ContainerState(Part):
+    running: Running | None = None
+    terminated: Terminated | None = None
+
+
+class ContainerStatus(Part):
+    name: str | None = None
+    restart_count: Int | None = None
+    state: ContainerState | None = None
+    last_state: ContainerState | None = None
+
+
+class Status(Part):
+    phase: str | None = None
+    reason: str | None = None
+    conditions: list[Condition] | None = None
+    container_statuses: list[ContainerStatus] | None = None
+    init_container_statuses: list[ContainerStatus] | None = None
+
+
+class RawPod(RawObject):
+    spec: PodSpec = msgspec.field(default_factory=PodSpec)
+    status: Status = msgspec.field(default_factory=Status)
+
+
+def facts(raw: RawPod, observed_ms: int) -> list[Fact]:
+    """The transitions that one reading of a pod shows, and its description."""
+    creation = created(raw, KIND, observed_ms)
+    return [
+        creation,
+        *_scheduling(raw, creation),
+        *_runs(raw, creation),
+        *_end(raw, creation),
+        *_deletion(raw, creation),
+        description(raw, creation, _body(raw)),
+    ]
+
+
+def _scheduling(raw: RawPod, creation: Transition) -> Iterator[Fact]:
+    bound = False
+    for written in raw.status.conditions or ():
+        if written.type == "PodScheduled" and written.status == "True":
+            at_ms = instant(written.last_transition_time)
+            if at_ms is not None:
+                bound = True
+                yield Transition(
+                    uid=creation.uid,
+                    kind=KIND,
+                    moment=Moment.BOUND,
+                    at_ms=at_ms,
+                    observed_ms=creation.observed_ms,
+                    subject=raw.spec.node_name or "",
+                )
+        elif (written.type == "PodScheduled" and written.status == "False") or (
+            written.type in _MARKED_FOR_REMOVAL and written.status == "True"
+        ):
+            yield condition(creation, written)
+    if raw.spec.node_name and not bound:
+        yield seen(creation, Moment.BOUND, subject=raw.spec.node_name)
+
+
+def _runs(raw: RawPod, creation: Transition) -> Iterator[Fact]:
+    sidecars = {c.name for c in raw.spec.init_containers or () if c.restart_policy == "Always"}
+    for status in raw.status.init_container_statuses or ():
+        yield from _runs_of(status, "sidecar" if status.name in sidecars else "init", creation)
+    for status in raw.status.container_statuses or ():
+        yield from _runs_of(status, "main", creation)
+
+
+def _runs_of(status: ContainerStatus, role: str, creation: Transition) -> Iterator[Fact]:
+    name = status.name or ""
+    for state in (status.last_state, status.state):
+        if state is None:
+            continue
+        run = state.terminated or state.running
+        started_ms = container_instant(run.started_at) if run else None
+        if started_ms is not None:
+            yield Transition(
+                uid=creation.uid,
+                kind=KIND,
+                moment=Moment.CONTAINER_STARTED,
+                at_ms=started_ms,
+                observed_ms=creation.observed_ms,
+                subject=name,
+                state=role,
+            )
+        if state.terminated is not None:
+            yield _container_end(state.terminated, name, role, creation)
+    if status.restart_count:
+        yield seen(creation, Moment.RESTARTS, subject=name, amount=status.restart_count)
+
+
+def _container_end(run: Terminated, name: str, role: str, creation: Transition) -> Transition:
+    at_ms = container_instant(run.finished_at)
+    reason = run.reason or ""
+    if at_ms is None:
+        return seen(
+            creation, Moment.CONTAINER_ENDED, subject=name, state=role, reason=reason, amount=run.exit_code
+        )
+    return Transition(
+        uid=creation.uid,
+        kind=KIND,
+        moment=Moment.CONTAINER_ENDED,
+        at_ms=at_ms,
+        observed_ms=creation.observed_ms,
+        subject=name,
+        state=role,
+        reason=reason,
+        amount=run.exit_code,
+    )
+
+
+def _end(raw: RawPod, creation: Transition) -> Iterator[Fact]:
+    phase, reason = raw.status.phase or "", raw.status.reason or ""
+    if phase not in ("Succeeded", "Failed"):
+        return
+    at_ms = _finished_ms(raw.status)
+    if at_ms is None:
+        yield seen(creation, Moment.ENDED, state=phase, reason=reason)
+        return
+    yield Transition(
+        uid=creation.uid,
+        kind=KIND,
+        moment=Moment.ENDED,
+        at_ms=at_ms,
+        observed_ms=creation.observed_ms,
+        state=phase,
+        reason=reason,
+    )
+
+
+def _finished_ms(status: Status) -> int | None:
+    """
+    The end of the last container; None where a main container's end is not written.
+
+    A lost node's pod is marked Failed while its containers still say that they run: then the
+    stamps of its init containers must not stand for the end.
+    """
+    main = [_finished(container) for container in status.container_statuses or ()]
+    if not main or None in main:
+        return None
+    init = [_finished(container) for container in status.init_container_statuses or ()]
+    return max(at_ms for at_ms in (*main, *init) if at_ms is not None)
+
+
+def _finished(container: ContainerStatus) -> int | None:
+    if container.state is None or container.state.terminated is None:
+        return None
+    return container_instant(container.state.terminated.finished_at)
+
+
+def _deletion(raw: RawPod, creation: Transition) -> Iterator[Fact]:
+    deadline_ms = instant(raw.metadata.deletion_timestamp)
+    if deadline_ms is None:
+        return
+    # The stamp is the deadline: the request plus the grace then in force.
+    grace_ms = (raw.metadata.deletion_grace_period_seconds or 0) * 1000
+    yield Transition(
+        uid=creation.uid,
+        kind=KIND,
+        moment=Moment.DELETE_REQUESTED,
+        at_ms=deadline_ms - grace_ms,
+        observed_ms=creation.observed_ms,
+    )
+
+
+def _body(raw: RawPod) -> Pod:
+    labels = raw.metadata.labels or {}
+    annotations = raw.metadata.annotations or {}
+    return Pod(
+        owner=owner(raw.metadata),
+        labels=labels,
+        node=raw.spec.node_name or "",
+        gpu_requests=effective_gpu_requests(raw.spec),
+        gates=tuple(gate.name or "" for gate in raw.spec.scheduling_gates or ()),
+        containers=max(len(raw.spec.containers or ()), 1),
+        scheduler=raw.spec.scheduler_name or "",
+        priority=raw.spec.priority or 0,
+        priority_class=raw.spec.priority_class_name or "",
+        kueue_workload=annotations.get("kueue.x-k8s.io/workload", ""),
+        kueue_pod_group=labels.get("kueue.x-k8s.io/pod-group-name", ""),
+        kueue_queue=labels.get("kueue.x-k8s.io/queue-name", ""),
+        volcano_pod_group=annotations.get("scheduling.k8s.io/group-name", ""),
+        plugin_pod_group=labels.get("scheduling.x-k8s.io/pod-group", ""),
+    )

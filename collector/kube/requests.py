@@ -1,0 +1,45 @@
+"""How many GPUs a pod holds."""
+
+from collector.raw import Container, PodSpec
+from collector.wording import gpu_counts
+from domain.objects import Resources
+
+
+def effective_gpu_requests(spec: PodSpec | None) -> Resources:
+    """
+    The effective request of each GPU resource of a pod, or of a pod's template.
+
+    The largest of: all containers and sidecars together; each ordinary init container together
+    with the sidecars declared before it. A sidecar is an init container with restart policy
+    Always. A template may have limits only: the API server would take the requests from them.
+
+    Source: KEP-753, `PodRequests` in k8s.io/component-helpers.
+    """
+    if spec is None:
+        return {}
+    running: Resources = {}
+    peak: Resources = {}
+    for container in spec.init_containers or ():
+        asked = _gpu_requests(container)
+        if container.restart_policy == "Always":
+            _add(running, asked)
+            continue
+        for resource, count in asked.items():
+            peak[resource] = max(peak.get(resource, 0), count + running.get(resource, 0))
+    for container in spec.containers or ():
+        _add(running, _gpu_requests(container))
+    for resource, count in peak.items():
+        running[resource] = max(running.get(resource, 0), count)
+    _add(running, gpu_counts(spec.overhead))
+    return running
+
+
+def _add(total: Resources, more: Resources) -> None:
+    for resource, count in more.items():
+        total[resource] = total.get(resource, 0) + count
+
+
+def _gpu_requests(container: Container) -> Resources:
+    if container.resources is None:
+        return {}
+    return gpu_counts(container.resources.limits) | gpu_counts(container.resources.requests)

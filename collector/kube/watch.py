@@ -1,0 +1,248 @@
+"""
+List and watch one kind of one cluster, for ever.
+
+The objects travel as raw bytes to the intake; only the type of a line is looked at here. What to
+do next after each answer, `watch_steps` says.
+"""
+
+import random
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from time import monotonic
+
+import msgspec
+
+from collector.decoding import is_older
+from collector.kube.client import Connection, LineStream
+from collector.kube.discovery import discover, version_path
+from collector.kube.watch_steps import (
+    Action,
+    Answered,
+    Outcome,
+    Pace,
+    Place,
+    next_place,
+    outcome_of,
+    wait_seconds,
+)
+from collector.shared_intake import SharedIntake
+from collector.translator import Translator
+from domain.errors import UnreachableError
+from domain.window import Clock
+
+_OK = 200
+# A watch that the server closes sooner, with nothing said, did not live: closing at once for ever
+# must not become a busy loop.
+_LIVED_SECONDS = 5.0
+_LINE_START = b'{"type":"'
+_OBJECT_START = b',"object":'
+
+
+class _Metadata(msgspec.Struct, gc=False, rename="camel"):
+    resource_version: str = ""
+    continue_: str = msgspec.field(default="", name="continue")
+
+
+class _Head(msgspec.Struct, gc=False):
+    """Of any object only its metadata; of a Status its code and reason too."""
+
+    metadata: _Metadata = msgspec.field(default_factory=_Metadata)
+    code: int = 0
+    reason: str = ""
+    message: str = ""
+
+
+class _Page(msgspec.Struct, gc=False):
+    metadata: _Metadata
+    items: list[msgspec.Raw] | None = None
+
+
+class _Line(msgspec.Struct, gc=False):
+    type: str
+    object: msgspec.Raw
+
+
+_HEAD = msgspec.json.Decoder(_Head)
+_PAGE = msgspec.json.Decoder(_Page)
+_LINE = msgspec.json.Decoder(_Line)
+
+
+def split_line(line: bytes) -> tuple[str, bytes]:
+    """
+    The event type of a line of a watch, and the bytes of its object.
+
+    >>> split_line(b'{"type":"ADDED","object":{"kind":"Pod"}}')
+    ('ADDED', b'{"kind":"Pod"}')
+
+    Raises:
+        msgspec.MsgspecError: the line is no watch event.
+    """
+    # API servers write exactly this; anything else is parsed.
+    if line.startswith(_LINE_START) and line.endswith(b"}"):
+        quote = line.find(b'"', len(_LINE_START))
+        start = quote + 1 + len(_OBJECT_START)
+        if line[quote + 1 : start] == _OBJECT_START:
+            return line[len(_LINE_START) : quote].decode(), line[start:-1]
+    parsed = _LINE.decode(line)
+    return parsed.type, bytes(parsed.object)
+
+
+@dataclass(slots=True)
+class _Listing:
+    """The pages of a list so far; of one snapshot, that of the first page."""
+
+    items: list[msgspec.Raw]
+    observed_ms: int
+
+
+class KindReader:
+    """Reads one kind until told to stop. One thread runs it; nobody else touches it."""
+
+    def __init__(  # noqa: PLR0913 - everything that it uses is given to it
+        self,
+        translator: Translator,
+        *,
+        connection: Connection,
+        intake: SharedIntake,
+        clock: Clock,
+        stop: threading.Event,
+        pace: Pace,
+        draw: Callable[[], float] = random.random,
+    ) -> None:
+        self._translator = translator
+        self._connection = connection
+        self._intake = intake
+        self._clock = clock
+        self._stop = stop
+        self._pace = pace
+        self._draw = draw
+        self._listing = _Listing([], 0)
+        self._seen_ms = 0
+
+    def run(self) -> None:
+        """Discover, list and watch until `stop` is set."""
+        place = Place()
+        while not self._stop.is_set():
+            answered = self._act(place)
+            if self._stop.is_set():
+                return
+            if answered.because:
+                label = answered.outcome if answered.outcome in _UNTIL_PROBED else "retry"
+                because = f"{label}: {answered.because}"
+                self._intake.troubled(self._translator, because, self._clock.now_ms())
+            place = next_place(place, answered)
+            self._stop.wait(wait_seconds(place, answered, self._pace, draw=self._draw()))
+
+    def _act(self, place: Place) -> Answered:
+        try:
+            match place.action:
+                case Action.DISCOVER:
+                    return discover(self._connection, self._translator)
+                case Action.LIST:
+                    return self._list(place)
+                case Action.WATCH:
+                    return self._watch(place)
+        except (UnreachableError, msgspec.MsgspecError) as cause:
+            return Answered(outcome=Outcome.BROKEN, because=str(cause))
+
+    def _path(self, place: Place) -> str:
+        return f"{version_path(self._translator, place.version)}/{self._translator.resource}"
+
+    def _list(self, place: Place) -> Answered:
+        params = {} if place.whole_list else {"limit": str(self._pace.page_limit)}
+        if place.next_page:
+            # A later page must not name a version: the token holds that of the first.
+            params["continue"] = place.next_page
+        path = self._path(place)
+        answer = self._connection.get(path, params, read_seconds=self._pace.request_seconds)
+        if answer.status != _OK:
+            return _refusal(f"list {path}", answer.status, answer.body, answer.headers)
+        page = _PAGE.decode(answer.body)
+        if not place.next_page:
+            # A list that is not later than what the watch told would end nothing.
+            self._listing = _Listing([], max(self._clock.now_ms(), self._seen_ms + 1))
+        self._listing.items.extend(page.items or ())
+        if page.metadata.continue_:
+            return Answered(outcome=Outcome.PAGE, next_page=page.metadata.continue_)
+        listing, self._listing = self._listing, _Listing([], 0)
+        version = page.metadata.resource_version
+        if not self._stop.is_set():
+            self._seen_ms = listing.observed_ms
+            self._intake.relisted(self._translator, listing.items, version, listing.observed_ms)
+        return Answered(outcome=Outcome.LISTED, resource_version=version)
+
+    def _watch(self, place: Place) -> Answered:
+        # Spread over one to two times the length, so that not all watches end at once.
+        seconds = round(self._pace.watch_seconds * (1 + self._draw()))
+        params = {
+            "watch": "1",
+            "resourceVersion": place.resource_version,
+            "allowWatchBookmarks": "true",
+            "timeoutSeconds": str(seconds),
+        }
+        path = self._path(place)
+        stream = self._connection.stream(path, params, read_seconds=seconds + self._pace.silence_seconds)
+        try:
+            if stream.status != _OK:
+                return _refusal(f"watch {path}", stream.status, stream.body(), stream.headers)
+            return self._follow(stream, path, place.resource_version)
+        finally:
+            self._connection.release(stream)
+
+    def _follow(self, stream: LineStream, path: str, resource_version: str) -> Answered:
+        began, began_ms = monotonic(), self._clock.now_ms()
+        at = Answered(outcome=Outcome.CLOSED, resource_version=resource_version)
+        try:
+            for line in stream:
+                if self._stop.is_set():
+                    return at
+                taken = self._take(line, at.resource_version)
+                if taken.outcome is not Outcome.CLOSED:
+                    return replace(taken, lived=at.lived, because=f"watch {path}: {taken.because}")
+                at = taken
+        except UnreachableError as cause:
+            return replace(at, outcome=Outcome.BROKEN, because=str(cause))
+        except msgspec.MsgspecError as cause:
+            # A line that is no event: one may be lost, and only a list tells which.
+            return replace(at, outcome=Outcome.LOST, because=f"watch {path}: unreadable line: {cause}")
+        lived = at.lived or monotonic() - began >= _LIVED_SECONDS
+        if lived and not at.lived:
+            # Nothing was said, and no 410: whatever had happened before the start would have been.
+            self._intake.troubled(self._translator, "", began_ms)
+        hasty = "" if lived else f"watch {path}: the API server closed it at once"
+        return replace(at, lived=lived, because=hasty)
+
+    def _take(self, line: bytes, resource_version: str) -> Answered:
+        """Deliver one line; CLOSED means that nothing speaks against going on."""
+        event_type, payload = split_line(line)
+        head = _HEAD.decode(payload)
+        if event_type == "ERROR":
+            because = f"{head.code} {head.reason}: {head.message}"
+            return Answered(outcome=Outcome.LOST, because=because)
+        seen = head.metadata.resource_version
+        is_old = is_older(seen, resource_version)
+        if event_type == "BOOKMARK" and is_old:
+            # A replayed event may be old; a bookmark says where the server is now.
+            because = f"the server is at {seen}, we were at {resource_version}: it was restored"
+            return Answered(outcome=Outcome.LOST, because=because)
+        self._seen_ms = max(self._clock.now_ms(), self._seen_ms)  # somebody may set the clock back
+        self._intake.see(self._translator, event_type, payload, self._seen_ms)
+        newest = resource_version if is_old or not seen else seen
+        return Answered(outcome=Outcome.CLOSED, resource_version=newest, lived=True)
+
+
+_UNTIL_PROBED = (Outcome.NO_PERMISSION, Outcome.NOT_INSTALLED)
+
+
+def _refusal(what: str, status: int, body: bytes, headers: Mapping[str, str]) -> Answered:
+    try:
+        message = _HEAD.decode(body).message
+    except msgspec.MsgspecError:
+        message = body[:200].decode(errors="replace")
+    wish = headers.get("retry-after", "")
+    return Answered(
+        outcome=outcome_of(status),
+        because=f"{what}: the API server answered {status}: {message}",
+        retry_after_seconds=float(wish) if wish.isdecimal() else 0.0,
+    )

@@ -1,0 +1,98 @@
+"""Where the reading of each kind of a cluster stands, and when its history began anew."""
+
+from dataclasses import dataclass
+
+from collector.decoding import is_older
+from domain.facts import ObjectKind, SourceMark
+
+
+@dataclass(slots=True)
+class Position:
+    """
+    Where the reading of one kind stands.
+
+    `seen_ms` 0 means that it was never read. An empty `resource_version` of a kind that was read
+    means that the next list begins a new history.
+    """
+
+    resource_version: str = ""
+    epoch: int = 0
+    seen_ms: int = 0
+    last_error: str = ""
+    restarts: int = 0
+
+    def advance(self, resource_version: str, observed_ms: int) -> None:
+        """A line of the watch was read; one that is replayed does not take us back."""
+        if resource_version and not is_older(resource_version, self.resource_version):
+            self.resource_version = resource_version
+        self.seen_ms = max(self.seen_ms, observed_ms)
+        self.last_error = ""
+
+    def listed(self, resource_version: str, observed_ms: int) -> None:
+        """A list was read that is news: the watch goes on from its version."""
+        self.resource_version = resource_version
+        self.seen_ms = observed_ms
+        self.last_error = ""
+
+    def begins_anew(self, resource_version: str, observed_ms: int) -> bool:
+        """
+        Whether a list shows a history that began anew: its version lies below ours.
+
+        A list observed before our position is a replay, and shows nothing.
+        """
+        if not self.seen_ms:
+            return False
+        is_news = observed_ms > self.seen_ms
+        return not self.resource_version or (is_news and is_older(resource_version, self.resource_version))
+
+
+class Positions:
+    """The positions of all kinds of one cluster, and what of them is not committed yet."""
+
+    def __init__(self, marks: dict[ObjectKind, SourceMark]) -> None:
+        self._committed = dict(marks)
+        self._cluster_uid = next((mark.cluster_uid for mark in marks.values() if mark.cluster_uid), "")
+        self._by_kind = {
+            kind: Position(
+                resource_version=mark.resource_version,
+                epoch=mark.epoch,
+                seen_ms=mark.seen_ms,
+                last_error=mark.last_error,
+                restarts=mark.restarts,
+            )
+            for kind, mark in marks.items()
+        }
+
+    def of(self, kind: ObjectKind) -> Position:
+        """The position of a kind; a new one where it was never read."""
+        position = self._by_kind.get(kind)
+        if position is None:
+            position = self._by_kind[kind] = Position()
+        return position
+
+    def identify(self, cluster_uid: str) -> None:
+        """This is the cluster whose kube-system has that uid; with another one all begins anew."""
+        if self._cluster_uid and cluster_uid != self._cluster_uid:
+            for position in self._by_kind.values():
+                position.resource_version = ""
+        self._cluster_uid = cluster_uid
+
+    def changed(self) -> dict[ObjectKind, SourceMark]:
+        """The marks that differ from those given last."""
+        changed = {}
+        for kind, position in self._by_kind.items():
+            mark = self._mark(kind, position)
+            if mark != self._committed.get(kind):
+                changed[kind] = self._committed[kind] = mark
+        return changed
+
+    def _mark(self, kind: ObjectKind, position: Position) -> SourceMark:
+        return SourceMark(
+            kind=kind,
+            resource_version=position.resource_version,
+            epoch=position.epoch,
+            seen_ms=position.seen_ms,
+            cluster_uid=self._cluster_uid,
+            last_error=position.last_error,
+            restarts=position.restarts,
+        )

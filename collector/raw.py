@@ -1,0 +1,96 @@
+"""
+The parts that all objects of a cluster share, as they come over the wire.
+
+Absent, null and empty are the same thing: every field has a default and nothing is required here;
+a translator says what it cannot do without. Fields that nobody reads are skipped by the decoder.
+No object refers to itself, so the garbage collector need not track them.
+"""
+
+from typing import Annotated
+
+import msgspec
+
+# Numbers of the API are 32 bits wide; a wider one is a broken object, and no column could hold it.
+Int = Annotated[int, msgspec.Meta(ge=-(1 << 31), le=(1 << 31) - 1)]
+Strings = dict[str, str]
+# A quantity is a string or a number; one that counts GPUs is checked when it is read.
+Quantities = dict[str, str | int | float]
+
+
+class Part(msgspec.Struct, gc=False, rename="camel", kw_only=True):
+    """A piece of an object. Names are the API's, in snake case."""
+
+
+class OwnerReference(Part):
+    api_version: str | None = None
+    kind: str | None = None
+    name: str | None = None
+    uid: str | None = None
+    controller: bool | None = None
+
+
+class Metadata(Part):
+    name: str | None = None
+    namespace: str | None = None
+    uid: str | None = None
+    resource_version: str | None = None
+    creation_timestamp: str | None = None
+    deletion_timestamp: str | None = None
+    deletion_grace_period_seconds: Int | None = None
+    labels: Strings | None = None
+    annotations: Strings | None = None
+    owner_references: list[OwnerReference] | None = None
+
+
+class RawObject(Part):
+    """Any object; a kind's own struct adds what its translator reads."""
+
+    api_version: str | None = None
+    kind: str | None = None
+    metadata: Metadata = msgspec.field(default_factory=Metadata)
+
+
+class Condition(Part):
+    type: str | None = None
+    status: str | None = None
+    reason: str | None = None
+    message: str | None = None
+    last_transition_time: str | None = None
+
+
+class Taint(Part):
+    key: str | None = None
+    value: str | None = None
+    effect: str | None = None
+
+
+class ContainerResources(Part):
+    requests: Quantities | None = None
+    limits: Quantities | None = None
+
+
+class Container(Part):
+    name: str | None = None
+    restart_policy: str | None = None
+    resources: ContainerResources | None = None
+
+
+class SchedulingGate(Part):
+    name: str | None = None
+
+
+class PodSpec(Part):
+    """A pod's spec, live or in a template."""
+
+    node_name: str | None = None
+    scheduler_name: str | None = None
+    priority: Int | None = None
+    priority_class_name: str | None = None
+    scheduling_gates: list[SchedulingGate] | None = None
+    containers: list[Container] | None = None
+    init_containers: list[Container] | None = None
+    overhead: Quantities | None = None
+
+
+class PodTemplate(Part):
+    spec: PodSpec | None = None

@@ -1,0 +1,357 @@
+"""
+Recordings of a cluster: what its API server answered, byte for byte, in a folder of files.
+
+For each kind NAME: `NAME.list.json` is the answer to a LIST, `NAME.watch.ndjson` the WATCH stream
+that follows it, one event a line, and `NAME.times` the instant at which each line was received, in
+epoch seconds. Each may be compressed, as `.gz` or `.xz`. The streams are read side by side in the
+order in which they were received, and never as a whole: they may be larger than memory.
+"""
+
+import gzip
+import heapq
+import io
+import lzma
+import re
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from time import perf_counter
+from typing import IO, NamedTuple
+
+from collector.decoding import UNREADABLE, Head, Line, ObjectList, read_object
+from collector.intake import Intake
+from collector.sink import FactSink
+from collector.translator import TRANSLATORS, Translator, find
+from collector.wording import api_group
+from domain.errors import RecordingError
+from domain.facts import Batch, Known, ObjectKind
+
+_FILE = re.compile(r"(?P<name>.+)\.(?P<part>list\.json|watch\.ndjson|times)(?:\.gz|\.xz)?")
+_CUT_OFF = (EOFError, OSError, zlib.error, lzma.LZMAError)
+_BUFFER_BYTES = 1 << 20
+_PROGRESS_LINES = 1_000
+_ORDER = {translator.kind: place for place, translator in enumerate(TRANSLATORS)}
+
+
+class Part(StrEnum):
+    """What a reading of a recording is."""
+
+    LIST = "list"
+    LINE = "line"
+    CUT = "cut"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stream:
+    """The files of one kind."""
+
+    name: str
+    translator: Translator
+    list_file: Path | None
+    watch_file: Path | None
+    times_file: Path | None
+
+
+class Reading(NamedTuple):
+    """
+    A piece of a recording, at the instant at which it was received.
+
+    A CUT says, in `data`, why the rest of a stream cannot be read, and `lines` how long it is.
+    """
+
+    observed_ms: int
+    stream: Stream
+    part: Part
+    data: bytes
+    lines: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportSummary:
+    """
+    What an import took in: watch lines read and rows appended.
+
+    `set_aside` counts what was not understood by source and reason; `not_read` names streams that
+    were left out, with the reason.
+    """
+
+    lines: int
+    transitions: int
+    descriptions: int
+    events: int
+    set_aside: dict[str, int]
+    not_read: dict[str, str]
+    seconds: float
+
+
+def import_recording(
+    folder: Path, cluster: str, sink: FactSink, progress: Callable[[int], None] | None = None
+) -> ImportSummary:
+    """
+    Take in a recording; doing it again changes nothing.
+
+    Args:
+        folder: holds the recording.
+        cluster: the name under which its facts are kept.
+        sink: keeps them.
+        progress: told the number of lines read so far, now and then.
+
+    Raises:
+        RecordingError: the folder holds no recording.
+    """
+    began = perf_counter()
+    counted = _Counted(sink)
+    intake = Intake(cluster, counted, sink.known(cluster))
+    streams, not_read = streams_in(folder)
+    lines = 0
+    for reading in _merged(streams):
+        deliver(intake, reading)
+        lines += reading.part is Part.LINE
+        if progress is not None and lines % _PROGRESS_LINES == 0:
+            progress(lines)
+    intake.flush()
+    if progress is not None:
+        progress(lines)
+    return ImportSummary(
+        lines=lines,
+        transitions=counted.rows["transitions"],
+        descriptions=counted.rows["descriptions"],
+        events=counted.rows["events"],
+        set_aside=dict(counted.set_aside),
+        not_read=not_read,
+        seconds=perf_counter() - began,
+    )
+
+
+def readings(folder: Path) -> Iterator[Reading]:
+    """
+    The pieces of a recording in the order of their receipt; lists come first.
+
+    Raises:
+        RecordingError: the folder holds no recording.
+    """
+    return _merged(streams_in(folder)[0])
+
+
+def deliver(intake: Intake, reading: Reading) -> None:
+    """Give a reading to the intake."""
+    stream, observed_ms = reading.stream, reading.observed_ms
+    match reading.part:
+        case Part.LINE:
+            intake.see_line(stream.translator, reading.data, observed_ms)
+        case Part.LIST:
+            try:
+                listed = read_object(reading.data, ObjectList)
+            except UNREADABLE as cause:
+                intake.set_aside(f"{stream.name}.list.json", str(cause), reading.data, observed_ms)
+                return
+            version = listed.metadata.resource_version or ""
+            intake.relisted(stream.translator, listed.items or (), version, observed_ms)
+        case Part.CUT:
+            intake.set_aside(stream.name, reading.data.decode(), b"", observed_ms, count=reading.lines)
+
+
+def streams_in(folder: Path) -> tuple[list[Stream], dict[str, str]]:
+    """
+    The streams of a recording that we read, and those that we do not, with the reason.
+
+    Raises:
+        RecordingError: the folder holds no list and no watch stream.
+    """
+    files: dict[str, dict[str, Path]] = {}
+    for path in sorted(folder.iterdir()) if folder.is_dir() else ():
+        if found := _FILE.fullmatch(path.name):
+            files.setdefault(found["name"], {})[found["part"]] = path
+    streams: list[Stream] = []
+    not_read: dict[str, str] = {}
+    for name, parts in files.items():
+        list_file, watch_file = parts.get("list.json"), parts.get("watch.ndjson")
+        if list_file is None and watch_file is None:
+            continue
+        group, api_kind = _kind_in(list_file, watch_file)
+        translator = find(group, api_kind)
+        if translator is None:
+            what = f"kind {api_kind} of group {group!r}" if api_kind else "no object that says its kind"
+            not_read[name] = f"{what}: there is no translator for it"
+            continue
+        times_file = parts.get("times")
+        streams.append(
+            Stream(
+                name=name,
+                translator=translator,
+                list_file=list_file,
+                watch_file=watch_file,
+                times_file=times_file,
+            )
+        )
+    if not streams and not not_read:
+        message = f"{folder}: expected a recording, files like pods.list.json.gz and pods.watch.ndjson.gz"
+        raise RecordingError(message)
+    return _once_each(streams, not_read), not_read
+
+
+def _once_each(streams: list[Stream], not_read: dict[str, str]) -> list[Stream]:
+    """One stream per kind; Events of `v1` rather than their other view."""
+    chosen: dict[ObjectKind, Stream] = {}
+    for stream in sorted(streams, key=lambda one: one.translator.group):
+        kind = stream.translator.kind
+        if kind in chosen:
+            not_read[stream.name] = f"{chosen[kind].name} has the same objects"
+        else:
+            chosen[kind] = stream
+    return sorted(chosen.values(), key=lambda one: _ORDER[one.translator.kind])
+
+
+def _kind_in(list_file: Path | None, watch_file: Path | None) -> tuple[str, str]:
+    """Group and kind, from the list, else from the first line; empty where nothing says it."""
+    try:
+        if list_file is not None:
+            with _open(list_file) as file:
+                listed = read_object(file.read(), ObjectList)
+            if listed.kind:
+                return api_group(listed.api_version), listed.kind.removesuffix("List")
+    except (*_CUT_OFF, *UNREADABLE):
+        pass  # the list is set aside when it is delivered; its stream may still tell
+    try:
+        if watch_file is not None:
+            with _open(watch_file) as file:
+                head = read_object(file.readline(), Line[Head]).object
+            return api_group(head.api_version), head.kind or ""
+    except (*_CUT_OFF, *UNREADABLE):
+        pass
+    return "", ""
+
+
+# ------------------------------------------------------------ in the order of receipt
+
+
+def _merged(streams: list[Stream]) -> Iterator[Reading]:
+    first = [at_ms for stream in streams if (at_ms := _first_ms(stream)) is not None]
+    began_ms = min(first, default=0)
+    for stream in streams:
+        yield from _list_of(stream, began_ms)
+    yield from heapq.merge(*(_lines_of(stream, began_ms) for stream in streams), key=_observed_ms)
+
+
+def _observed_ms(reading: Reading) -> int:
+    return reading.observed_ms
+
+
+def _first_ms(stream: Stream) -> int | None:
+    """When the first line was received; without any, when the list was written."""
+    try:
+        if stream.times_file is not None:
+            with _open(stream.times_file) as times:
+                if line := times.readline():
+                    return _epoch_ms(line)
+    except (*_CUT_OFF, ValueError):
+        pass  # said where the lines are read
+    if stream.list_file is not None:
+        return int(stream.list_file.stat().st_mtime * 1000)
+    return None
+
+
+def _list_of(stream: Stream, began_ms: int) -> Iterator[Reading]:
+    if stream.list_file is None:
+        return
+    try:
+        with _open(stream.list_file) as file:
+            data = file.read()
+    except _CUT_OFF as cause:
+        yield _cut(stream, began_ms, f"{stream.list_file.name}: {cause}", lines=1)
+        return
+    yield Reading(began_ms, stream, Part.LIST, data)
+
+
+def _lines_of(stream: Stream, began_ms: int) -> Iterator[Reading]:
+    """The lines of a watch with their instants, up to where either file ends."""
+    if stream.watch_file is None:
+        return
+    at_ms = began_ms
+    times, lines = _Careful(stream.times_file), _Careful(stream.watch_file)
+    received = iter(times)
+    for line in lines:
+        time = next(received, None)
+        if time is None:
+            because = times.because or f"{stream.name}.times: no receive time for the rest of the lines"
+            yield _cut(stream, at_ms, because, lines=1 + sum(1 for _ in lines))
+            return
+        try:
+            # A clock that was set back must not put a line before the one it follows.
+            at_ms = max(at_ms, _epoch_ms(time))
+        except ValueError:
+            yield _cut(stream, at_ms, f"{stream.name}.times: {time[:40]!r} is no epoch time", lines=1)
+            continue
+        yield Reading(at_ms, stream, Part.LINE, line)
+    if lines.because:
+        yield _cut(stream, at_ms, lines.because, lines=max(1, sum(1 for _ in received)))
+
+
+def _cut(stream: Stream, at_ms: int, because: str, *, lines: int) -> Reading:
+    return Reading(at_ms, stream, Part.CUT, because.encode(), lines)
+
+
+def _epoch_ms(line: bytes) -> int:
+    """
+    Milliseconds of an epoch time in seconds.
+
+    >>> _epoch_ms(b"1795964764.171")
+    1795964764171
+    """
+    seconds = float(line)  # NaN fails the comparison as well
+    if not 0 < seconds < 1e11:
+        message = f"{seconds}: expected seconds since the epoch"
+        raise ValueError(message)
+    return round(seconds * 1000)
+
+
+class _Careful:
+    """The lines of a file up to its end, or to where it is broken: then `because` says how."""
+
+    def __init__(self, path: Path | None) -> None:
+        self.because = ""
+        self._lines = self._read(path) if path is not None else iter(())
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self._lines
+
+    def _read(self, path: Path) -> Iterator[bytes]:
+        try:
+            with _open(path) as file:
+                yield from file
+        except _CUT_OFF as cause:
+            self.because = f"{path.name} is cut off or broken: {cause}"
+
+
+def _open(path: Path) -> IO[bytes]:
+    match path.suffix:
+        case ".gz":
+            return io.BufferedReader(gzip.open(path), _BUFFER_BYTES)
+        case ".xz":
+            return io.BufferedReader(lzma.open(path), _BUFFER_BYTES)
+        case _:
+            return path.open("rb", _BUFFER_BYTES)
+
+
+@dataclass(slots=True)
+class _Counted:
+    """A sink that counts what goes through it."""
+
+    sink: FactSink
+    rows: Counter[str] = field(default_factory=Counter)
+    set_aside: Counter[str] = field(default_factory=Counter)
+
+    def known(self, cluster: str) -> Known:
+        return self.sink.known(cluster)
+
+    def append(self, batch: Batch) -> int:
+        appended = self.sink.append(batch)
+        self.rows["transitions"] += len(batch.transitions)
+        self.rows["descriptions"] += len(batch.descriptions)
+        self.rows["events"] += len(batch.events)
+        for one in batch.set_aside:
+            self.set_aside[f"{one.source}: {one.because}"] += one.count
+        return appended

@@ -1,0 +1,47 @@
+"""One intake for the readers of all kinds of a cluster: they run in threads of their own."""
+
+import threading
+
+import msgspec
+
+from collector.intake import Intake
+from collector.translator import Translator
+
+
+class SharedIntake:
+    """
+    Lets one reader at a time into an intake.
+
+    A commit happens inside too, so a slow store slows the readers down, and with them the watches.
+    """
+
+    def __init__(self, intake: Intake) -> None:
+        self._intake = intake
+        self._lock = threading.Lock()
+
+    def see(self, translator: Translator, event_type: str, payload: bytes, observed_ms: int) -> None:
+        """As `Intake.see`."""
+        with self._lock:
+            self._intake.see(translator, event_type, payload, observed_ms)
+
+    def relisted(
+        self, translator: Translator, items: list[msgspec.Raw], resource_version: str, observed_ms: int
+    ) -> None:
+        """As `Intake.relisted`."""
+        with self._lock:
+            self._intake.relisted(translator, items, resource_version, observed_ms)
+
+    def troubled(self, translator: Translator, because: str, observed_ms: int) -> None:
+        """As `Intake.troubled`."""
+        with self._lock:
+            self._intake.troubled(translator, because, observed_ms)
+
+    def identify(self, cluster_uid: str) -> None:
+        """As `Intake.identify`."""
+        with self._lock:
+            self._intake.identify(cluster_uid)
+
+    def flush(self) -> int:
+        """As `Intake.flush`."""
+        with self._lock:
+            return self._intake.flush()

@@ -1,0 +1,80 @@
+"""Volcano Jobs: phases, each with its stamp."""
+
+import msgspec
+
+from collector.kube.requests import effective_gpu_requests
+from collector.raw import Int, Part, PodTemplate, RawObject
+from collector.wording import created, description, instant, owner, seen
+from domain.facts import Fact, Moment, ObjectKind, Transition
+from domain.objects import Resources, VolcanoJob
+
+KIND = ObjectKind.VOLCANO_JOB
+
+
+class Task(Part):
+    replicas: Int | None = None
+    template: PodTemplate | None = None
+
+
+class Spec(Part):
+    min_available: Int | None = None
+    queue: str | None = None
+    priority_class_name: str | None = None
+    tasks: list[Task] | None = None
+
+
+class State(Part):
+    phase: str | None = None
+    last_transition_time: str | None = None
+
+
+class Status(Part):
+    state: State | None = None
+
+
+class RawVolcanoJob(RawObject):
+    spec: Spec = msgspec.field(default_factory=Spec)
+    status: Status = msgspec.field(default_factory=Status)
+
+
+def facts(raw: RawVolcanoJob, observed_ms: int) -> list[Fact]:
+    """The phase that one reading of a Volcano Job shows, and its description."""
+    creation = created(raw, KIND, observed_ms)
+    return [creation, *_phase(raw, creation), description(raw, creation, _body(raw))]
+
+
+def _phase(raw: RawVolcanoJob, creation: Transition) -> list[Transition]:
+    state = raw.status.state
+    if state is None or not state.phase:
+        return []
+    at_ms = instant(state.last_transition_time)
+    if at_ms is None:
+        return [seen(creation, Moment.PHASE, state=state.phase)]
+    return [
+        Transition(
+            uid=creation.uid,
+            kind=KIND,
+            moment=Moment.PHASE,
+            at_ms=at_ms,
+            observed_ms=creation.observed_ms,
+            state=state.phase,
+        )
+    ]
+
+
+def _body(raw: RawVolcanoJob) -> VolcanoJob:
+    replicas, gpu_requests = 0, Resources()
+    for task in raw.spec.tasks or ():
+        count = 1 if task.replicas is None else task.replicas
+        replicas += count
+        for resource, each in effective_gpu_requests(task.template.spec if task.template else None).items():
+            gpu_requests[resource] = gpu_requests.get(resource, 0) + each * count
+    return VolcanoJob(
+        owner=owner(raw.metadata),
+        labels=raw.metadata.labels or {},
+        min_available=replicas if raw.spec.min_available is None else raw.spec.min_available,
+        replicas=replicas,
+        gpu_requests=gpu_requests,
+        queue=raw.spec.queue or "",
+        priority_class=raw.spec.priority_class_name or "",
+    )

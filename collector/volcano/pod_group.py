@@ -1,0 +1,44 @@
+"""
+Volcano PodGroups: phases.
+
+Volcano stamps the conditions of a PodGroup anew in each scheduling session, about each second:
+their time says when it last looked, not since when, so they give no transition.
+"""
+
+import msgspec
+
+from collector.raw import Int, Part, RawObject
+from collector.wording import created, description, owner, seen
+from domain.facts import Fact, Moment, ObjectKind
+from domain.objects import PodGroup
+
+KIND = ObjectKind.VOLCANO_POD_GROUP
+
+
+class Spec(Part):
+    min_member: Int | None = None
+    queue: str | None = None
+    priority_class_name: str | None = None
+
+
+class Status(Part):
+    phase: str | None = None
+
+
+class RawPodGroup(RawObject):
+    spec: Spec = msgspec.field(default_factory=Spec)
+    status: Status = msgspec.field(default_factory=Status)
+
+
+def facts(raw: RawPodGroup, observed_ms: int) -> list[Fact]:
+    """The phase that one reading of a PodGroup shows, and its description."""
+    creation = created(raw, KIND, observed_ms)
+    phase = [seen(creation, Moment.PHASE, state=raw.status.phase)] if raw.status.phase else []
+    body = PodGroup(
+        owner=owner(raw.metadata),
+        labels=raw.metadata.labels or {},
+        min_member=raw.spec.min_member or 0,
+        queue=raw.spec.queue or "",
+        priority_class=raw.spec.priority_class_name or "",
+    )
+    return [creation, *phase, description(raw, creation, body)]

@@ -1,0 +1,211 @@
+"""How translators word facts: instants, owners, conditions, quantities, descriptions."""
+
+from dataclasses import replace
+from functools import lru_cache
+
+import msgspec
+
+from collector.raw import Condition, Metadata, Quantities, RawObject, Taint
+from domain.errors import FactError, QuantityError, UsageError
+from domain.facts import Description, Moment, ObjectKind, Transition
+from domain.objects import Body, Owner, Resources
+from domain.quantity import Quota, is_gpu_resource, parse_count, parse_quantity
+from domain.window import parse_instant
+
+_LARGEST = (1 << 63) - 1
+_MOST_DEVICES = 1_000_000
+_BODY = msgspec.json.Encoder(order="deterministic")
+# Objects repeat their stamps in each reading; parsing one again would cost ten times as much.
+_parsed = lru_cache(maxsize=1 << 16)(parse_instant)
+
+
+def instant(text: str | None) -> int | None:
+    """
+    Milliseconds since the epoch of a time stamp; None for a missing one.
+
+    Raises:
+        FactError: the text is not RFC 3339.
+    """
+    if not text:
+        return None
+    try:
+        return _parsed(text)
+    except UsageError as cause:
+        message = f"time stamp {text!r}: expected RFC 3339, for example 2026-11-29T15:14:06Z"
+        raise FactError(message) from cause
+
+
+def container_instant(text: str | None) -> int | None:
+    """As `instant`; the zero time means that the runtime lost the container: None."""
+    return instant(text) or None
+
+
+def uid_of(raw: RawObject) -> str:
+    """
+    The object's identity.
+
+    Raises:
+        FactError: the object has no uid, so nothing can be said of it.
+    """
+    uid = raw.metadata.uid
+    if not uid:
+        message = (
+            f"{raw.kind or 'object'} {raw.metadata.namespace or ''}/{raw.metadata.name or ''}"
+            " has no metadata.uid: expected an object of an API server"
+        )
+        raise FactError(message)
+    return uid
+
+
+def created(raw: RawObject, kind: ObjectKind, observed_ms: int) -> Transition:
+    """The object's creation; one without a stamp was created some time before we saw it."""
+    at_ms = instant(raw.metadata.creation_timestamp)
+    return Transition(
+        uid=uid_of(raw),
+        kind=kind,
+        moment=Moment.CREATED,
+        at_ms=observed_ms if at_ms is None else at_ms,
+        observed_ms=observed_ms,
+        earliest_ms=0 if at_ms is None else None,
+    )
+
+
+def seen(of: Transition, moment: Moment, **words: str | int | None) -> Transition:
+    """
+    A transition of the object of `of` without a stamp of its own: it happened until we saw it.
+
+    The intake narrows `earliest_ms` from the object's creation to our last sight of it.
+    """
+    earliest_ms = of.at_ms if of.earliest_ms is None else of.earliest_ms
+    return Transition(
+        uid=of.uid,
+        kind=of.kind,
+        moment=moment,
+        at_ms=of.observed_ms,
+        observed_ms=of.observed_ms,
+        earliest_ms=min(earliest_ms, of.observed_ms),
+        **words,  # type: ignore[arg-type]
+    )
+
+
+def condition(of: Transition, written: Condition, *, amount: int | None = None) -> Transition:
+    """A condition of the object of `of`, at its `lastTransitionTime`, which moves with its status only."""
+    at_ms = instant(written.last_transition_time)
+    if at_ms is None:
+        return seen(
+            of,
+            Moment.CONDITION,
+            subject=written.type or "",
+            state=written.status or "",
+            reason=written.reason or "",
+            detail=written.message or "",
+            amount=amount,
+        )
+    return Transition(
+        uid=of.uid,
+        kind=of.kind,
+        moment=Moment.CONDITION,
+        at_ms=at_ms,
+        observed_ms=of.observed_ms,
+        subject=written.type or "",
+        state=written.status or "",
+        reason=written.reason or "",
+        detail=written.message or "",
+        amount=amount,
+    )
+
+
+def description(raw: RawObject, of: Transition, body: Body) -> Description:
+    """What the object says of itself. The intake moves `from_ms` when it is not the first we hear."""
+    return Description(
+        uid=of.uid,
+        kind=of.kind,
+        namespace=raw.metadata.namespace or "",
+        name=raw.metadata.name or "",
+        from_ms=of.at_ms,
+        observed_ms=of.observed_ms,
+        body=_BODY.encode(body),
+    )
+
+
+def owner(metadata: Metadata) -> Owner | None:
+    """The controlling owner; None where no reference has `controller: true`."""
+    return next(iter(owners(metadata, controller_only=True)), None)
+
+
+def owners(metadata: Metadata, *, controller_only: bool = False) -> tuple[Owner, ...]:
+    """All owner references, or the controlling one only."""
+    return tuple(
+        Owner(
+            api_group=api_group(reference.api_version),
+            kind=reference.kind or "",
+            name=reference.name or "",
+            uid=reference.uid or "",
+        )
+        for reference in metadata.owner_references or ()
+        if reference.controller or not controller_only
+    )
+
+
+def api_group(api_version: str | None) -> str:
+    """
+    The group of an `apiVersion`; the core group is empty.
+
+    >>> api_group("batch/v1"), api_group("v1")
+    ('batch', '')
+    """
+    return (api_version or "").rpartition("/")[0]
+
+
+def gpu_counts(written: Quantities | None) -> Resources:
+    """The GPU resources of a resource list, zero left out; other resources are not read."""
+    counts: Resources = {}
+    for name, value in (written or {}).items():
+        if is_gpu_resource(name) and (count := _devices(str(value))):
+            counts[name] = count
+    return counts
+
+
+@lru_cache
+def _devices(written: str) -> int:
+    count = parse_count(written)
+    if count > _MOST_DEVICES:
+        message = f"device count {written!r}: expected at most {_MOST_DEVICES}"
+        raise QuantityError(message)
+    return count
+
+
+def quota(written: str | float | None) -> Quota:
+    """
+    A quota field; missing is *not set*.
+
+    Raises:
+        QuantityError: not a quantity, or negative.
+    """
+    read = Quota.of(None if written is None else str(written))
+    if read.milli < 0:
+        message = f"quota {written!r}: expected at least 0"
+        raise QuantityError(message)
+    # Sites write 8Ei for "much"; in thousandths that is more than 64 bits hold.
+    return replace(read, milli=min(read.milli, _LARGEST))
+
+
+def quotas(written: Quantities | None) -> dict[str, Quota]:
+    """Quotas by resource name."""
+    return {name: quota(value) for name, value in (written or {}).items()}
+
+
+def weight_milli(written: str | float | None) -> int:
+    """A fair-sharing weight times 1000; missing is 1000."""
+    if written is None:
+        return 1000
+    value = int(parse_quantity(str(written)) * 1000)
+    if value < 0:
+        message = f"fair-sharing weight {written!r}: expected at least 0"
+        raise QuantityError(message)
+    return value
+
+
+def taints(written: list[Taint] | None) -> tuple[str, ...]:
+    """Taints as kubectl writes them: `key=value:effect`."""
+    return tuple(f"{taint.key or ''}={taint.value or ''}:{taint.effect or ''}" for taint in written or ())

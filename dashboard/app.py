@@ -1,0 +1,24 @@
+"""The dashboard: which pages there are. Streamlit runs this file for every view."""
+
+import streamlit as st
+
+PAGES = (
+    st.Page("views/home.py", title="Home", default=True),
+    st.Page("views/queues.py", title="Queues", url_path="queues"),
+    st.Page("views/jobs.py", title="Jobs", url_path="jobs"),
+    # Reached from the tables: without a workload it has nothing to show.
+    st.Page("views/job.py", title="Job", url_path="job", visibility="hidden"),
+    st.Page("views/sources.py", title="Sources", url_path="sources"),
+    st.Page("views/definitions.py", title="Definitions", url_path="definitions"),
+)
+
+
+def main() -> None:
+    """Run the page that the address names."""
+    # An emoji: icons by name would be fetched from the internet.
+    st.set_page_config(page_title="gpuledger", page_icon="📒", layout="wide")
+    st.navigation(list(PAGES), position="top").run()
+
+
+if __name__ == "__main__":
+    main()

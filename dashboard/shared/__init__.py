@@ -1,0 +1,1 @@
+"""What the pages share: data, charts, filters, words."""

@@ -1,0 +1,147 @@
+"""Filters that live in the URL, so that a view is a link."""
+
+from collections.abc import Iterable, Mapping
+from urllib.parse import urlencode
+
+import streamlit as st
+
+from dashboard.shared import format as text
+
+WINDOWS = {"": "last 24 h", "1h": "last 1 h", "6h": "last 6 h", "7d": "last 7 d", "30d": "last 30 d"}
+REFRESHES = {"": "off", "15": "every 15 s", "60": "every 60 s"}
+STATES = ("queued", "checking", "placing", "starting", "running", "held", "backoff", "draining", "ended")
+WAITING = "waiting"
+WAITING_STATES = ("queued", "checking", "placing")
+
+
+def link(page: str, /, **params: str) -> str:
+    """
+    The address of a page with its filters, relative, so that it holds behind any base path.
+
+    >>> link("queues", queue="team a", cluster="")
+    'queues?queue=team+a'
+    """
+    chosen = {name: value for name, value in params.items() if value}
+    return f"{page}?{urlencode(chosen)}" if chosen else page
+
+
+def from_url(name: str) -> str:
+    """A parameter of the page's address, empty without one."""
+    return st.query_params.get(name, "")
+
+
+def window_name(window: str) -> str:
+    """
+    A window as the API writes it, for people.
+
+    >>> window_name("1d"), window_name("6h"), window_name("")
+    ('last 24 h', 'last 6 h', 'now')
+    """
+    if not window:
+        return "now"
+    if window == "1d":
+        return "last 24 h"
+    return f"last {window[:-1]} {window[-1]}"
+
+
+def options(known: Iterable[str], chosen: str) -> list[str]:
+    """
+    What a choice offers: all, what is known, and what the link names even if nobody knows it.
+
+    >>> options(["b", "a", ""], "z")
+    ['', 'a', 'b', 'z']
+    """
+    return ["", *sorted({*known, chosen} - {""})]
+
+
+def states_asked(state: str) -> str:
+    """
+    The states that a choice stands for, as the API wants them.
+
+    >>> states_asked("waiting"), states_asked("running"), states_asked("")
+    ('queued,checking,placing', 'running', '')
+    """
+    return ",".join(WAITING_STATES) if state == WAITING else state
+
+
+def _key(name: str) -> str:
+    return f"filter-{name}"
+
+
+def _write_url(name: str) -> None:
+    value = st.session_state[_key(name)]
+    if value:
+        st.query_params[name] = value
+    else:
+        st.query_params.pop(name, None)
+    # Another filter is another list: it begins on its first page.
+    st.query_params.pop("page", None)
+
+
+def _select(
+    label: str, name: str, offered: list[str], shown: Mapping[str, str], help_text: str | None = None
+) -> str:
+    # The address is the truth. Streamlit's own binding would write the shown words into it.
+    chosen = from_url(name)
+    st.session_state[_key(name)] = chosen if chosen in offered else offered[0]
+    return (
+        st.selectbox(
+            label,
+            offered,
+            format_func=lambda value: shown.get(value, value),
+            key=_key(name),
+            on_change=_write_url,
+            args=(name,),
+            help=help_text,
+        )
+        or ""
+    )
+
+
+def choice(label: str, name: str, known: Iterable[str], *, names: Mapping[str, str] | None = None) -> str:
+    """A choice among known values or all; it is the URL's parameter `name`."""
+    return _select(label, name, options(known, from_url(name)), {"": "all", **(names or {})})
+
+
+def fixed(label: str, name: str, shown: Mapping[str, str], *, help_text: str | None = None) -> str:
+    """A choice among fixed values; the empty one is the default and stays out of the URL."""
+    return _select(label, name, list(shown), shown, help_text)
+
+
+def page_number() -> int:
+    """
+    The page of a list that the address names.
+
+    Anything but a positive number is the first page.
+    """
+    text_of_page = from_url("page")
+    return int(text_of_page) if text_of_page.isascii() and text_of_page.isdigit() and int(text_of_page) else 1
+
+
+def _turn_page() -> None:
+    st.query_params["page"] = str(st.session_state[_key("page")])
+
+
+def pages(number_of_pages: int) -> None:
+    """The row of page numbers below a list."""
+    if number_of_pages > 1:
+        st.session_state[_key("page")] = min(page_number(), number_of_pages)
+        st.pagination(number_of_pages, key=_key("page"), on_change=_turn_page)
+
+
+def service_class(name: str = "class") -> str:
+    """The choice of a service class."""
+    return choice("Class", name, text.CLASSES, names=text.CLASS_NAMES)
+
+
+def window() -> str:
+    """The choice of the window that figures look back over."""
+    return fixed("Window", "window", WINDOWS, help_text="How far back figures look that need a window.")
+
+
+def asked(**filters: str) -> dict[str, str]:
+    """The filters as parameters of the API, with the instant that the link may name."""
+    renamed = {"class": "service_class"}
+    chosen = {renamed.get(name, name): value for name, value in filters.items() if value}
+    as_of = from_url("as_of")
+    return {**chosen, "as_of": as_of} if as_of else chosen

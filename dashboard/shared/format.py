@@ -1,0 +1,154 @@
+"""Numbers and instants as people read them. Rounding happens here and nowhere before."""
+
+from datetime import UTC, datetime
+
+_MINUTE = 60
+_HOUR = 3600
+_DAY = 86_400
+_SECONDS_UNTIL = 10 * _MINUTE
+_DAYS_FROM = 2 * _DAY
+UNDEFINED = "–"
+
+CLASS_NAMES = {
+    "interactive": "interactive",
+    "batch": "batch",
+    "best_effort": "best-effort",
+    "unclassified": "unclassified",
+}
+CLASSES = tuple(CLASS_NAMES)
+
+UNIT_NAMES = {
+    "seconds": "seconds, shown as h, m, s",
+    "gpus": "GPUs",
+    "workloads": "workloads",
+    "total": "count",
+    "ratio": "ratio, shown as percent",
+}
+
+
+def duration(seconds: float | None) -> str:
+    """
+    A length of time in its two largest units; below ten minutes with its seconds.
+
+    >>> [duration(s) for s in (0, 0.4, 45, 540, 2400, 8040, 180000)]
+    ['0 s', '<1 s', '45 s', '9 m 0 s', '40 m', '2 h 14 m', '2 d 2 h']
+    """
+    if seconds is None:
+        return UNDEFINED
+    if seconds < 0:
+        return f"-{duration(-seconds)}"
+    if 0 < seconds < 1:
+        return "<1 s"
+    whole = round(seconds)
+    if whole < _MINUTE:
+        return f"{whole} s"
+    if whole < _SECONDS_UNTIL:
+        return f"{whole // _MINUTE} m {whole % _MINUTE} s"
+    if whole < _HOUR:
+        return f"{whole // _MINUTE} m"
+    if whole < _DAYS_FROM:
+        return f"{whole // _HOUR} h {whole % _HOUR // _MINUTE} m"
+    return f"{whole // _DAY} d {whole % _DAY // _HOUR} h"
+
+
+def target(seconds: float) -> str:
+    """
+    A promised length of time, in the words of the promise.
+
+    >>> [target(s) for s in (300, 3600, 86400, 90)]
+    ['5 m', '60 m', '24 h', '1 m 30 s']
+    """
+    whole = round(seconds)
+    if whole > _HOUR and whole % _HOUR == 0:
+        return f"{whole // _HOUR} h"
+    if whole % _MINUTE == 0:
+        return f"{whole // _MINUTE} m"
+    return duration(seconds)
+
+
+def gpus(count: float | None) -> str:
+    """
+    A number of GPUs: whole where it is whole, else with at most three decimals.
+
+    >>> [gpus(n) for n in (8, 0.142857, 1234.5, None)]
+    ['8', '0.143', '1,234.5', '–']
+    """
+    if count is None:
+        return UNDEFINED
+    return f"{count:,.3f}".rstrip("0").rstrip(".")
+
+
+def quantity(value: float | None, unit: str) -> str:
+    """
+    A value of a metric as text, without its unit where the unit is a count.
+
+    >>> [quantity(0.973, "ratio"), quantity(540.0, "seconds"), quantity(3.0, "workloads")]
+    ['97.3 %', '9 m 0 s', '3']
+    """
+    if value is None:
+        return UNDEFINED
+    if unit == "seconds":
+        return duration(value)
+    if unit == "ratio":
+        return f"{100 * value:.1f} %"
+    return gpus(value)
+
+
+def bounded(value: float | None, unit: str, *, lower_bound: bool = False, few: bool = False) -> str:
+    """
+    A value with what limits it: `≥` for a lower bound, `(few)` where it rests on fewer than five.
+
+    >>> bounded(8040.0, "seconds", lower_bound=True, few=True)
+    '≥ 2 h 14 m (few)'
+    """
+    if value is None:
+        return UNDEFINED
+    return f"{'≥ ' if lower_bound else ''}{quantity(value, unit)}{' (few)' if few else ''}"
+
+
+def parse_instant(text: str) -> datetime:
+    """An RFC 3339 text as an aware UTC instant."""
+    return datetime.fromisoformat(text).astimezone(UTC)
+
+
+def instant(at: datetime | None) -> str:
+    """
+    Day and second, always in UTC and always saying so.
+
+    >>> instant(parse_instant("2026-10-25T02:30:00+02:00"))
+    '2026-10-25 00:30:00 UTC'
+    """
+    return UNDEFINED if at is None else at.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def age(at: datetime, now: datetime) -> str:
+    """How fresh a figure is: `as of 22:41:03 UTC, 12 s ago`, with the day when it is not today's."""
+    same_day = at.astimezone(UTC).date() == now.astimezone(UTC).date()
+    shown = at.astimezone(UTC).strftime("%H:%M:%S UTC") if same_day else instant(at)
+    seconds = (now - at).total_seconds()
+    return f"as of {shown}, {duration(max(0.0, round(seconds)))} ago"
+
+
+def count(number: int, singular: str, plural: str = "") -> str:
+    """
+    A number with its noun.
+
+    >>> count(1, "preemption"), count(1234, "workload")
+    ('1 preemption', '1,234 workloads')
+    """
+    return f"{number:,} {singular if number == 1 else plural or singular + 's'}"
+
+
+def class_name(service_class: str) -> str:
+    """A service class as people write it."""
+    return CLASS_NAMES.get(service_class, service_class)
+
+
+def words(code: str) -> str:
+    """
+    A reason or cause from the machine, readable and still recognisable.
+
+    >>> words("pods_ready_timeout"), words("Inadmissible")
+    ('pods ready timeout', 'Inadmissible')
+    """
+    return code.replace("_", " ")

@@ -1,0 +1,140 @@
+"""What surrounds every page: heading, freshness, and the states without data."""
+
+from collections.abc import Callable, Iterable
+from datetime import datetime, timedelta
+
+import streamlit as st
+
+from dashboard.shared import data, filters
+from dashboard.shared import format as text
+from dashboard.shared.data import Answer, MetricInfo
+from domain.errors import DataError, ForbiddenError, UnreachableError, UsageError
+
+STALE_AFTER = timedelta(minutes=3)
+_SOURCES_NAMED = 3
+
+
+def page(title: str, lead: str, draw: Callable[[], None]) -> None:
+    """
+    Heading, then the page; what goes wrong on the way becomes a sentence with what to do.
+
+    Args:
+        title: empty where the page finds its heading in the data.
+        draw: draws the rest.
+    """
+    # Streamlit leaves room above for a toolbar that we do not show.
+    st.html("<style>.stMainBlockContainer{padding-top:4rem;padding-bottom:3rem}</style>")
+    if title:
+        st.header(title, anchor=False)
+    if lead:
+        st.caption(lead)
+    try:
+        banners()
+        draw()
+    except UnreachableError as problem:
+        st.error(f"**No data: the API does not answer.** {problem}")
+    except ForbiddenError as problem:
+        st.warning(f"**You may not see this.** {problem} Ask an admin of gpuledger for the role or the team.")
+    except data.NotFoundError as problem:
+        st.warning(f"**Not found.** {problem}")
+    except UsageError as problem:
+        st.error(f"**The API does not understand this address.** {problem}")
+        st.page_link("views/home.py", label="Start again from home")
+    except DataError as problem:
+        st.error(f"**The answer cannot be read.** {problem}")
+
+
+def banners() -> None:
+    """Say it when the page shows the past, or when sources have gone stale."""
+    as_of = filters.from_url("as_of")
+    if as_of:
+        st.info(f"This page shows the cluster as it was at {as_of}. Take `as_of` out of the address for now.")
+        return
+    try:
+        reply = data.sources()
+    except ForbiddenError:
+        return
+    answered = text.parse_instant(reply["as_of"])
+    if data.now() - answered > STALE_AFTER:
+        age = text.age(answered, data.now())
+        st.info(f"**Not live.** The figures are {age}: recorded data, or a clock that stands.")
+    rows = reply["rows"]
+    for cluster in never_read(rows):
+        st.warning(
+            f"**No data of cluster {cluster}.** None of its sources was read yet; "
+            "the page *Sources* says why."
+        )
+    stale = [row for row in rows if row["stale"]]
+    if stale:
+        st.warning(stale_sentence(stale))
+
+
+def never_read(rows: list[dict[str, data.Json]]) -> list[str]:
+    """Clusters of which nothing at all was read."""
+    known = {row["cluster"] for row in rows if row["state"] == "never_read"}
+    return sorted(known - {row["cluster"] for row in rows if row["seen_at"]})
+
+
+def stale_sentence(stale: list[dict[str, data.Json]]) -> str:
+    """Which sources lag, and what that means for the figures."""
+    worst = sorted(stale, key=lambda row: -(row["lag_seconds"] or 0))
+    named = ", ".join(
+        f"{row['kind']} of {row['cluster']} ({lag_text(row['lag_seconds'])})"
+        for row in worst[:_SOURCES_NAMED]
+    )
+    more = len(stale) - _SOURCES_NAMED
+    return (
+        f"**Stale data.** {text.count(len(stale), 'source')} not read in time: {named}"
+        f"{f' and {more} more' if more > 0 else ''}. What happened since is missing from the figures; "
+        "the page *Sources* says why."
+    )
+
+
+def lag_text(seconds: float | None) -> str:
+    """How far a source is behind."""
+    return "never read" if seconds is None else f"{text.duration(seconds)} behind"
+
+
+def freshness(answers: Iterable[Answer]) -> None:
+    """One line below a group of figures: window, age, coverage."""
+    known = list(answers)
+    if not known:
+        return
+    windows = {filters.window_name(answer.window) for answer in known if answer.window}
+    st.caption(
+        freshness_text(
+            min(answer.as_of for answer in known),
+            windows,
+            [answer.coverage for answer in known if answer.coverage is not None],
+        )
+    )
+
+
+def freshness_text(as_of: datetime, windows: Iterable[str], coverages: list[float]) -> str:
+    """Window, age and coverage as one line."""
+    parts = [*sorted(windows), text.age(as_of, data.now())]
+    if coverages and min(coverages) < 1:
+        parts.append(f"rests on {100 * min(coverages):.0f} % of the sources")
+    return " · ".join(parts)
+
+
+def help_of(registry: dict[str, MetricInfo], name: str) -> str:
+    """A metric's definition, for the hover of its number."""
+    return registry[name].help if name in registry else name
+
+
+def auto_refresh() -> None:
+    """Read the page anew on a beat that the reader chose."""
+    seconds = filters.fixed("Refresh", "refresh", filters.REFRESHES)
+    if not seconds:
+        return
+    st.session_state["_refresh_armed"] = False
+
+    @st.fragment(run_every=int(seconds))
+    def beat() -> None:
+        # The first run belongs to the page's own; only later ones are beats.
+        if st.session_state["_refresh_armed"]:
+            st.rerun()
+        st.session_state["_refresh_armed"] = True
+
+    beat()

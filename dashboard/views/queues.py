@@ -1,0 +1,193 @@
+"""Queues: depth, waits and targets per queue and class."""
+
+import streamlit as st
+
+from dashboard.shared import charts, data, filters, frame, tables
+from dashboard.shared import format as text
+from dashboard.shared.charts import WaitDot
+from dashboard.shared.data import Answer, MetricInfo, Value
+from dashboard.shared.tables import Cell, Column
+
+LEAD = "How deep each queue is, how long it makes people wait, and what was promised."
+BY = ("cluster", "queue", "service_class")
+QUANTILES = ("0.5", "0.9", "0.99")
+NAMES = {
+    "depth": "queue_depth_workloads",
+    "gpus": "queue_depth_gpus",
+    "wait": "queue_wait_seconds",
+    "starving": "starvation_index_seconds",
+    "past": "past_target_workloads",
+}
+
+
+def main() -> None:
+    """Draw the page."""
+    frame.page("Queues", LEAD, _draw)
+
+
+def _draw() -> None:
+    registry = data.registry()
+    asked = _filters()
+    answers = {key: data.metric(name, by=BY, asked=asked) for key, name in NAMES.items()}
+    targets = data.metric("wait_target_seconds", by=("service_class",), asked=filters.asked())
+    lines = sorted({_line(row) for answer in answers.values() for row in answer.by(*BY)})
+    if not lines:
+        st.info(
+            f"No workload waited here, {filters.window_name(answers['wait'].window)}. "
+            "Take a longer window, or fewer filters."
+        )
+        frame.freshness(answers.values())
+        return
+    promised = {row.labels["service_class"]: row.value for row in targets.by("service_class") if row.value}
+    _table(registry, answers, lines, promised)
+    _charts(registry, answers, promised)
+
+
+def _filters() -> dict[str, str]:
+    known = data.metric("queue_depth_workloads", by=("cluster", "queue"), asked=filters.asked())
+    waited = data.metric("queue_wait_seconds", by=("cluster", "queue"), asked=filters.asked())
+    rows = (*known.by("cluster", "queue"), *waited.by("cluster", "queue"))
+    columns = st.columns([3, 2, 2, 2, 2])
+    with columns[0]:
+        queue = filters.choice("Queue", "queue", [row.labels["queue"] for row in rows])
+    with columns[1]:
+        cluster = filters.choice("Cluster", "cluster", [row.labels["cluster"] for row in rows])
+    with columns[2]:
+        service_class = filters.service_class()
+    with columns[3]:
+        window = filters.window()
+    with columns[4]:
+        frame.auto_refresh()
+    return filters.asked(queue=queue, cluster=cluster, service_class=service_class, window=window)
+
+
+def _line(row: Value) -> tuple[str, ...]:
+    return tuple(row.labels[label] for label in BY)
+
+
+def _named(line: tuple[str, ...]) -> dict[str, str]:
+    return dict(zip(BY, line, strict=True))
+
+
+def _table(
+    registry: dict[str, MetricInfo],
+    answers: dict[str, Answer],
+    lines: list[tuple[str, ...]],
+    promised: dict[str, float],
+) -> None:
+    def explained(key: str) -> str:
+        info = registry.get(NAMES[key])
+        return info.definition if info else ""
+
+    several = len({line[0] for line in lines}) > 1
+    columns = [
+        *([Column(key="cluster", title="Cluster")] if several else []),
+        Column(key="queue", title="Queue"),
+        Column(key="class", title="Class"),
+        Column(key="depth", title="Waiting", help=explained("depth"), number=True),
+        Column(key="gpus", title="GPUs asked", help=explained("gpus"), number=True),
+        *(
+            Column(
+                key=quantile,
+                title=f"p{float(quantile) * 100:g} wait",
+                help=f"Censored: counts those who still wait. {explained('wait')}",
+                number=True,
+            )
+            for quantile in QUANTILES
+        ),
+        Column(
+            key="started",
+            title="p99 of started",
+            help="Only workloads that were placed in the window: it cannot see who still waits.",
+            number=True,
+        ),
+        Column(key="starving", title="Longest wait now", help=explained("starving"), number=True),
+        Column(key="target", title="Target", help="On p99 and on the longest wait.", number=True),
+        Column(key="past", title="Past target", help=explained("past"), number=True),
+    ]
+    tables.show(columns, [_row(answers, line, promised) for line in lines], caption="queues and classes")
+    st.caption(
+        "≥ lower bound: the true value is at least this · (few) rests on fewer than five · ▲ past target"
+    )
+    frame.freshness(answers.values())
+
+
+def _row(
+    answers: dict[str, Answer], line: tuple[str, ...], promised: dict[str, float]
+) -> dict[str, Cell | str]:
+    named = _named(line)
+    cluster, queue, service_class = line
+    target = promised.get(service_class)
+
+    def cell(row: Value | None, unit: str, *, limit: float | None = None) -> Cell:
+        if row is None:
+            return Cell(shown=text.UNDEFINED, note="no workload")
+        late = row.value is not None and limit is not None and row.value > limit
+        return Cell(shown=row.shown(unit), bad=late, note=row.undefined_because)
+
+    def wait(quantile: str, estimator: str) -> Value | None:
+        return answers["wait"].where(**named, quantile=quantile, estimator=estimator)
+
+    depth = answers["depth"].where(**named)
+    past = answers["past"].where(**named)
+    return {
+        "cluster": cluster,
+        "queue": Cell(
+            shown=queue or "(no queue)",
+            href=filters.link("jobs", state=filters.WAITING, queue=queue, cluster=cluster),
+        ),
+        "class": text.class_name(service_class),
+        "depth": cell(depth, "workloads") if depth else "0",
+        "gpus": cell(answers["gpus"].where(**named), "gpus") if depth else "0",
+        **{q: cell(wait(q, "censored"), "seconds", limit=target if q == "0.99" else None) for q in QUANTILES},
+        "started": cell(wait("0.99", "started"), "seconds"),
+        "starving": cell(answers["starving"].where(**named), "seconds", limit=target),
+        "target": text.target(target) if target else "none",
+        "past": cell(past, "workloads", limit=0) if past else "0",
+    }
+
+
+def _charts(registry: dict[str, MetricInfo], answers: dict[str, Answer], promised: dict[str, float]) -> None:
+    dots = [
+        WaitDot(
+            line=" · ".join(
+                (row.labels["queue"] or "(no queue)", text.class_name(row.labels["service_class"]))
+            ),
+            quantile=row.labels["quantile"],
+            service_class=row.labels["service_class"],
+            seconds=row.value,
+            lower_bound=row.lower_bound,
+        )
+        for row in answers["wait"].by(*BY, "quantile")
+        if row.value is not None and row.labels["estimator"] == "censored"
+    ]
+    if dots:
+        window = filters.window_name(answers["wait"].window)
+        st.subheader(
+            f"Queue wait against target, {window}",
+            anchor=False,
+            help=frame.help_of(registry, NAMES["wait"]),
+        )
+        st.plotly_chart(
+            charts.wait_dots(dots, promised),
+            config=charts.CONFIG,
+            alt="p50, p90 and p99 of the queue wait per queue and class, with the target",
+        )
+    counted = {
+        (row.labels["queue"] or "(no queue)", row.labels["service_class"]): row.value
+        for row in answers["gpus"].by("queue", "service_class")
+        if row.value
+    }
+    if counted:
+        st.subheader(
+            "GPUs asked by waiting workloads, now", anchor=False, help=frame.help_of(registry, NAMES["gpus"])
+        )
+        st.plotly_chart(
+            charts.depth_bars(counted, "GPUs"),
+            config=charts.CONFIG,
+            alt="GPUs asked per queue, stacked by class",
+        )
+
+
+if __name__ == "__main__":
+    main()

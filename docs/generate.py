@@ -1,0 +1,113 @@
+"""
+Writes the pages that are made from code: `make docs`. With `--check` it only compares.
+
+    docs/metrics.md      from the metrics' declarations
+    docs/cli.md          from the commands' own help
+    docs/data-model.md   from the store's schema: its comments, and the columns as DuckDB sees them
+"""
+
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from typer import Context
+from typer.cli import get_docs_for_click
+from typer.main import get_command
+
+from analytics.describe import metrics_markdown
+from analytics.metrics import REGISTRY
+from service.cli import app
+from store.embedded import Store
+
+DOCS = Path(__file__).parent
+SCHEMA = DOCS.parent / "store/schema"
+HEAD = "<!-- Written by `make docs`; do not edit. -->\n\n"
+
+_STATEMENT = re.compile(r"(?P<comment>(?:^--.*\n)*)^create (?P<kind>table|view) (?P<name>\w+)", re.MULTILINE)
+_DATA_MODEL_HEAD = """# Data model
+
+Tables hold facts and what is derived from them; views are what metrics read.
+Names that end in `_ms` are instants: milliseconds since the epoch, UTC.
+"""
+_COLUMNS = """
+select table_name, column_name, data_type, is_nullable
+from information_schema.columns
+order by table_name, ordinal_position
+"""
+
+
+def _prose(comment: str) -> str:
+    return " ".join(line.removeprefix("--").strip() for line in comment.splitlines()).strip()
+
+
+def _table(columns: list[dict[str, object]], kind: str) -> str:
+    lines = ["| column | type |", "|---|---|"]
+    for column in columns:
+        # A view's columns are all nullable to DuckDB, so the word says something for tables only.
+        optional = ", may be null" if kind == "table" and column["is_nullable"] == "YES" else ""
+        lines.append(f"| `{column['column_name']}` | {str(column['data_type']).lower()}{optional} |")
+    return "\n".join(lines)
+
+
+def data_model() -> str:
+    """The page of tables and views, file by file in the order in which they are applied."""
+    store = Store.open(None)
+    try:
+        columns = store.rows(_COLUMNS, {})
+    finally:
+        store.close()
+    parts = [_DATA_MODEL_HEAD]
+    for file in sorted(SCHEMA.glob("*.sql")):
+        text = file.read_text(encoding="utf-8")
+        found = list(_STATEMENT.finditer(text))
+        opening = re.match(r"(?:--.*\n)*", text)
+        head = opening.group() if opening else ""
+        parts.append(f"## {file.name}\n")
+        if head and not any(match.start() == 0 for match in found):
+            parts.append(_prose(head) + "\n")
+        for match in found:
+            parts.append(f"### {match['kind']} `{match['name']}`\n")
+            if match["comment"]:
+                parts.append(_prose(match["comment"]) + "\n")
+            own = [column for column in columns if column["table_name"] == match["name"]]
+            parts.append(_table(own, match["kind"]) + "\n")
+    return "\n".join(parts)
+
+
+def cli() -> str:
+    """The page of commands."""
+    command = get_command(app)
+    page = get_docs_for_click(
+        obj=command, ctx=Context(command, info_name="gpuledger"), name="gpuledger", title="Command line"
+    )
+    return page.strip() + "\n"
+
+
+def metrics() -> str:
+    """The page of metrics."""
+    return metrics_markdown(REGISTRY)
+
+
+PAGES: dict[str, Callable[[], str]] = {"cli.md": cli, "data-model.md": data_model, "metrics.md": metrics}
+
+
+def main(arguments: list[str]) -> int:
+    """Write the pages, or with `--check` name those that are out of date and end with 1."""
+    stale = []
+    for name, make in PAGES.items():
+        path, page = DOCS / name, HEAD + make()
+        if path.exists() and path.read_text(encoding="utf-8") == page:
+            continue
+        stale.append(name)
+        if "--check" not in arguments:
+            path.write_text(page, encoding="utf-8")
+    if stale and "--check" in arguments:
+        print(f"out of date: {', '.join(stale)}; run `make docs`")
+        return 1
+    print(f"written: {', '.join(stale)}" if stale else "generated pages are current")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

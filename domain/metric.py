@@ -1,0 +1,156 @@
+"""
+What a metric is: one declaration.
+
+The API, the exporter, the alert rules, the pages and the documentation are made from it.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from enum import StrEnum
+from typing import TypeAlias
+
+from domain.errors import PolicyError
+from domain.policy import Policy
+from domain.window import Window
+
+
+class Unit(StrEnum):
+    """Base units; a metric's name ends in its unit, or says what it counts."""
+
+    SECONDS = "seconds"
+    GPUS = "gpus"
+    WORKLOADS = "workloads"
+    TOTAL = "total"
+    RATIO = "ratio"
+
+
+class MetricKind(StrEnum):
+    """
+    As Prometheus means it.
+
+    The samples of a histogram carry the label `le`: the count up to each edge, of all at `+Inf`,
+    and the sum of what was observed at `sum`.
+    """
+
+    GAUGE = "gauge"
+    COUNTER = "counter"
+    HISTOGRAM = "histogram"
+
+
+class Page(StrEnum):
+    """Where people see it; the value is the page's address without the slash."""
+
+    HOME = "home"
+    QUEUES = "queues"
+    JOBS = "jobs"
+    JOB = "job"
+    SOURCES = "sources"
+
+
+DIMENSIONS = ("cluster", "queue", "service_class", "priority_class", "team", "gpu_model", "gang_size")
+FILTERS = ("cluster", "queue", "service_class", "priority_class", "team", "gpu_model")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """A question: which labels to keep apart, over which window, for whom, under which policy."""
+
+    window: Window
+    by: tuple[str, ...]
+    filters: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    policy: Policy = field(default_factory=Policy)
+
+    @property
+    def as_of_ms(self) -> int:
+        """The instant that the answer is about: the window's end."""
+        return self.window.end_ms
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """
+    One value of a metric, or the reason why there is none. Zero never stands for unknown.
+
+    `lower_bound`: the true value is at least this. `few`: it rests on fewer than five.
+    """
+
+    labels: Mapping[str, str]
+    value: float | None
+    lower_bound: bool = False
+    few: bool = False
+    undefined_because: str = ""
+
+    @classmethod
+    def undefined(cls, labels: Mapping[str, str], because: str) -> "Sample":
+        """No value, with the reason."""
+        return cls(labels=labels, value=None, undefined_because=because)
+
+
+Row: TypeAlias = Mapping[str, object]
+Compute: TypeAlias = Callable[[Sequence[Row], Ask], list[Sample]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlertRule:
+    """
+    When the metric should wake somebody: any series above the threshold of its service class.
+
+    `hold` is how long it must stay so. `match` are further label matchers of the series.
+    """
+
+    name: str
+    summary: str
+    hold: timedelta
+    severity: str
+    runbook: str
+    match: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metric:
+    """
+    A metric's declaration.
+
+    `sql` gives rows at the grain that its first line says, with a column for each dimension in
+    `dimensions`; it reads views and takes `$as_of_ms` and `$window_start_ms`. `compute` turns the
+    rows into samples for any subset of the dimensions; without one, column `value` is summed.
+    `labels` are the dimensions of the exported series, `extra_labels` those that compute adds.
+
+    Raises:
+        PolicyError: the name does not end in the unit, or a label is not a dimension.
+    """
+
+    name: str
+    unit: Unit
+    title: str
+    definition: str
+    source: str
+    sql: str
+    labels: tuple[str, ...]
+    dimensions: tuple[str, ...] = DIMENSIONS
+    extra_labels: tuple[str, ...] = ()
+    kind: MetricKind = MetricKind.GAUGE
+    compute: Compute | None = None
+    windowed: bool = False
+    window: timedelta | None = None
+    pages: tuple[Page, ...] = ()
+    alerts: tuple[AlertRule, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.name.endswith(self.unit):
+            message = f"metric {self.name}: expected a name that ends in its unit, {self.unit}"
+            raise PolicyError(message)
+        strangers = set(self.labels) - set(self.dimensions)
+        if strangers:
+            message = f"metric {self.name}: labels {sorted(strangers)} are not among its dimensions"
+            raise PolicyError(message)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measurement:
+    """A sample as it was found at an instant: what the product said at the time."""
+
+    metric: str
+    as_of_ms: int
+    sample: Sample

@@ -1,0 +1,266 @@
+"""
+What objects of the cluster say of themselves: one type per kind, the `body` of a `Description`.
+
+Only what a figure or an explanation needs is kept. Resources are whole units of a resource name
+(`nvidia.com/gpu: 8`); how much of a physical GPU that is, `domain.quantity` says.
+"""
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from domain.facts import ObjectKind
+from domain.quantity import Quota
+
+Resources: TypeAlias = dict[str, int]
+Labels: TypeAlias = dict[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Owner:
+    """The controlling owner reference."""
+
+    api_group: str
+    kind: str
+    name: str
+    uid: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pod:
+    """
+    A pod: what it asks for and whom it belongs to.
+
+    `gpu_requests` is the effective request of GPU resources (KEP-753); `containers` counts the
+    main ones, all of which must have started before the pod runs.
+    """
+
+    owner: Owner | None
+    labels: Labels
+    node: str
+    gpu_requests: Resources
+    gates: tuple[str, ...]
+    scheduler: str
+    priority: int
+    priority_class: str
+    kueue_workload: str = ""
+    kueue_pod_group: str = ""
+    kueue_queue: str = ""
+    volcano_pod_group: str = ""
+    plugin_pod_group: str = ""
+    containers: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """`gpu_allocatable` falls below `gpu_capacity` when the device plugin reports a sick GPU."""
+
+    labels: Labels
+    gpu_capacity: Resources
+    gpu_allocatable: Resources
+    unschedulable: bool
+    ready: str
+    taints: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Namespace:
+    """Its labels may name the team."""
+
+    labels: Labels
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PriorityClass:
+    """Kubernetes' or Kueue's priority class."""
+
+    value: int
+    global_default: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResourceQuota:
+    """GPU requests that a namespace may make, by resource name."""
+
+    hard: dict[str, Quota]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """A batch/v1 Job. `queue` is its Kueue queue label, empty without one."""
+
+    owner: Owner | None
+    labels: Labels
+    suspend: bool
+    parallelism: int
+    completions: int | None
+    gpu_requests_per_pod: Resources
+    priority_class: str
+    queue: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CronJob:
+    """The owner of Jobs; never itself a workload."""
+
+    schedule: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodSet:
+    """`gpu_requests` is per pod; `min_count` is set under partial admission."""
+
+    name: str
+    count: int
+    min_count: int | None
+    gpu_requests: Resources
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload:
+    """
+    A Kueue Workload.
+
+    `reserved` maps flavor to resource to total, while quota is reserved. `evictions` is Kueue's
+    own count by reason: it tells of evictions that no condition shows any more.
+    """
+
+    owners: tuple[Owner, ...]
+    job_uid: str
+    labels: Labels
+    local_queue: str
+    cluster_queue: str
+    active: bool
+    priority: int
+    priority_class: str
+    pod_sets: tuple[PodSet, ...]
+    reserved: dict[str, Resources]
+    checks: dict[str, str]
+    evictions: dict[str, int]
+    slice_of: str = ""
+    variant_of: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlavorQuota:
+    """One flavor and resource of a ClusterQueue or Cohort."""
+
+    flavor: str
+    resource: str
+    nominal: Quota
+    borrowing_limit: Quota
+    lending_limit: Quota
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterQueue:
+    """`weight_milli` is the fair-sharing weight times 1000; missing in the object is 1000."""
+
+    cohort: str
+    quotas: tuple[FlavorQuota, ...]
+    strategy: str
+    stop_policy: str
+    weight_milli: int
+    reclaim_within_cohort: str
+    within_cluster_queue: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalQueue:
+    """Kueue's door in a namespace; it leads to one ClusterQueue."""
+
+    cluster_queue: str
+    stop_policy: str
+    weight_milli: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cohort:
+    """Queues that lend to each other; cohorts form a tree."""
+
+    parent: str
+    quotas: tuple[FlavorQuota, ...]
+    weight_milli: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResourceFlavor:
+    """Kueue's name for a kind of node."""
+
+    node_labels: Labels
+    taints: tuple[str, ...]
+    topology: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VolcanoQueue:
+    """Volcano's queue."""
+
+    weight: int
+    parent: str
+    reclaimable: bool
+    capability: dict[str, Quota]
+    deserved: dict[str, Quota]
+    guarantee: dict[str, Quota]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodGroup:
+    """A Volcano or scheduler-plugins PodGroup. `phase` is kept as transitions."""
+
+    owner: Owner | None
+    labels: Labels
+    min_member: int
+    queue: str
+    priority_class: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VolcanoJob:
+    """Volcano's own job kind; its PodGroup is the workload."""
+
+    owner: Owner | None
+    labels: Labels
+    min_available: int
+    replicas: int
+    gpu_requests: Resources
+    queue: str
+    priority_class: str
+
+
+Body: TypeAlias = (
+    Pod
+    | Node
+    | Namespace
+    | PriorityClass
+    | ResourceQuota
+    | Job
+    | CronJob
+    | Workload
+    | ClusterQueue
+    | LocalQueue
+    | Cohort
+    | ResourceFlavor
+    | VolcanoQueue
+    | PodGroup
+    | VolcanoJob
+)
+
+BODY_TYPES: dict[ObjectKind, type[Body]] = {
+    ObjectKind.POD: Pod,
+    ObjectKind.NODE: Node,
+    ObjectKind.NAMESPACE: Namespace,
+    ObjectKind.PRIORITY_CLASS: PriorityClass,
+    ObjectKind.RESOURCE_QUOTA: ResourceQuota,
+    ObjectKind.JOB: Job,
+    ObjectKind.CRON_JOB: CronJob,
+    ObjectKind.WORKLOAD: Workload,
+    ObjectKind.CLUSTER_QUEUE: ClusterQueue,
+    ObjectKind.LOCAL_QUEUE: LocalQueue,
+    ObjectKind.COHORT: Cohort,
+    ObjectKind.RESOURCE_FLAVOR: ResourceFlavor,
+    ObjectKind.WORKLOAD_PRIORITY_CLASS: PriorityClass,
+    ObjectKind.VOLCANO_QUEUE: VolcanoQueue,
+    ObjectKind.VOLCANO_POD_GROUP: PodGroup,
+    ObjectKind.PLUGIN_POD_GROUP: PodGroup,
+    ObjectKind.VOLCANO_JOB: VolcanoJob,
+}

@@ -1,0 +1,177 @@
+"""
+Quantities: Kubernetes' strings, quotas, and micro-GPU. The only place that converts.
+
+A GPU quantity is an integer of micro-GPU; the parts of one card sum to exactly one card.
+"""
+
+import re
+from dataclasses import dataclass
+from decimal import Decimal
+from enum import StrEnum
+
+from domain.errors import QuantityError
+
+MICRO_PER_GPU = 1_000_000
+
+# apimachinery's resource.Quantity: number, then a suffix or an exponent; E alone is exa.
+_QUANTITY = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+))(?:([eE][+-]?\d+)|([numkMGTPE]|[KMGTPE]i))?")
+_DECIMAL_SUFFIXES = {"n": -9, "u": -6, "m": -3, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+_BINARY_SUFFIXES = {"Ki": 1, "Mi": 2, "Gi": 3, "Ti": 4, "Pi": 5, "Ei": 6}
+
+_SLICE_PROFILE = re.compile(r"(\d+)g\.(\d+)gb")
+_SLICES_BY_PRODUCT = {"A100": 7, "A800": 7, "H100": 7, "H800": 7, "H200": 7, "B200": 7, "A30": 4}
+# Profiles that exist on cards of one slice count only (NVIDIA MIG user guide, supported profiles).
+_SLICES_BY_PROFILE = {
+    "3g.20gb": 7, "3g.40gb": 7, "3g.48gb": 7, "3g.71gb": 7, "3g.90gb": 7, "7g.40gb": 7,
+    "7g.80gb": 7, "7g.94gb": 7, "7g.141gb": 7, "7g.180gb": 7, "1g.5gb": 7, "2g.10gb": 7,
+    "1g.10gb": 7, "2g.20gb": 7, "4g.20gb": 7, "4g.40gb": 7, "2g.12gb": 4, "4g.24gb": 4,
+}  # fmt: skip
+
+
+def parse_quantity(text: str | int) -> Decimal:
+    """
+    The exact value of a Kubernetes quantity.
+
+    Source: apimachinery `pkg/api/resource/quantity.go`.
+
+    >>> parse_quantity("1500m"), parse_quantity("1Ki"), parse_quantity("1E")
+    (Decimal('1.500'), Decimal('1024'), Decimal('1000000000000000000'))
+
+    Raises:
+        QuantityError: not a quantity, an empty string included.
+    """
+    match = _QUANTITY.fullmatch(str(text))
+    if match is None or isinstance(text, bool):
+        message = f"quantity {text!r}: expected a number with an optional suffix, for example 8, 500m or 16Gi"
+        raise QuantityError(message)
+    number, exponent, suffix = match.groups()
+    value = Decimal(number)
+    if exponent:
+        return value.scaleb(int(exponent[1:]))
+    if suffix in _BINARY_SUFFIXES:
+        return value * Decimal(1024) ** _BINARY_SUFFIXES[suffix]
+    return value * Decimal(10) ** _DECIMAL_SUFFIXES.get(suffix or "", 0)
+
+
+def parse_count(text: str | int) -> int:
+    """
+    A whole, non-negative number of devices.
+
+    Raises:
+        QuantityError: not a quantity, negative, or not whole (extended resources are whole).
+    """
+    value = parse_quantity(text)
+    if value < 0 or value != value.to_integral_value():
+        message = f"device count {text!r}: expected a whole number of at least 0"
+        raise QuantityError(message)
+    return int(value)
+
+
+class QuotaKind(StrEnum):
+    """A quota is a number, no limit at all, or a field that nobody wrote."""
+
+    NUMBER = "number"
+    UNLIMITED = "unlimited"
+    NOT_SET = "not_set"
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """A quota value; `milli` is thousandths of the resource's unit and 0 unless it is a number."""
+
+    kind: QuotaKind
+    milli: int = 0
+
+    @classmethod
+    def of(cls, written: str | int | None) -> "Quota":
+        """
+        What a quota field says. None and a missing key are *not set*, never 0.
+
+        >>> Quota.of("8").milli, Quota.of(None).kind.value
+        (8000, 'not_set')
+
+        Raises:
+            QuantityError: not a quantity, an empty string included.
+        """
+        if written is None:
+            return cls(QuotaKind.NOT_SET)
+        return cls(QuotaKind.NUMBER, int(parse_quantity(written) * 1000))
+
+    @classmethod
+    def unlimited(cls) -> "Quota":
+        """No limit."""
+        return cls(QuotaKind.UNLIMITED)
+
+
+def is_gpu_resource(name: str) -> bool:
+    """
+    Whether a resource name is a share of an NVIDIA GPU.
+
+    >>> [is_gpu_resource(name) for name in ("nvidia.com/gpu.shared", "nvidia.com/mig-1g.10gb", "cpu")]
+    [True, True, False]
+    """
+    return name in ("nvidia.com/gpu", "nvidia.com/gpu.shared") or name.startswith("nvidia.com/mig-")
+
+
+def mig_slices(profile: str, product: str) -> tuple[int, int] | None:
+    """
+    Compute slices of a MIG profile and of its card; None where the card is unknown, never 7.
+
+    >>> mig_slices("3g.40gb", ""), mig_slices("1g.6gb", "NVIDIA-A30"), mig_slices("1g.6gb", "")
+    ((3, 7), (1, 4), None)
+    """
+    match = _SLICE_PROFILE.match(profile)
+    if match is None:
+        return None
+    by_product = next((count for model, count in _SLICES_BY_PRODUCT.items() if model in product), None)
+    of_card = by_product or _SLICES_BY_PROFILE.get(match.group(0))
+    return (int(match.group(1)), of_card) if of_card else None
+
+
+def micro_gpus(resources: dict[str, int], *, product: str = "", replicas: int | None = None) -> int | None:
+    """
+    Micro-GPU of a set of resources on a node; None where a part of it cannot be known.
+
+    r of R time-slices are floor(r * 10^6 / R), so that shares never sum to more than the card.
+
+    Args:
+        resources: whole units by resource name; others than GPUs count nothing.
+        product: the node's label `nvidia.com/gpu.product`.
+        replicas: the node's label `nvidia.com/gpu.replicas`, time-slices or MPS shares of a card.
+
+    >>> micro_gpus({"nvidia.com/gpu": 2, "cpu": 8}), micro_gpus({"nvidia.com/mig-3g.40gb": 1})
+    (2000000, 428571)
+    >>> micro_gpus({"nvidia.com/gpu.shared": 3}, replicas=4), micro_gpus({"nvidia.com/gpu.shared": 3})
+    (750000, None)
+    """
+    total = 0
+    for resource, count in resources.items():
+        if resource.startswith("nvidia.com/mig-"):
+            slices = mig_slices(resource.removeprefix("nvidia.com/mig-"), product)
+            if slices is None:
+                return None
+            total += count * (slices[0] * MICRO_PER_GPU // slices[1])
+        elif resource == "nvidia.com/gpu.shared" and replicas is None:
+            return None
+        elif is_gpu_resource(resource):
+            total += count * MICRO_PER_GPU // max(replicas or 1, 1)
+    return total
+
+
+def largest_remainder(total: int, weights: list[int]) -> list[int]:
+    """
+    Split a total into whole parts in proportion to weights; the parts sum to the total.
+
+    Ties go to the earlier part.
+
+    >>> largest_remainder(1_000_000, [1, 1, 1])
+    [333334, 333333, 333333]
+    """
+    whole = sum(weights)
+    if whole <= 0:
+        return [0] * len(weights)
+    parts = [total * weight // whole for weight in weights]
+    by_remainder = sorted(range(len(weights)), key=lambda i: (-(total * weights[i] % whole), i))
+    for index in by_remainder[: total - sum(parts)]:
+        parts[index] += 1
+    return parts

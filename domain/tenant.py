@@ -1,0 +1,124 @@
+"""Who a workload belongs to: effective-dated rules for team, user, project and service class."""
+
+import fnmatch
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from domain.errors import PolicyError
+from domain.workload import ServiceClass
+
+UNASSIGNED = "unassigned"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """What the rules look at, as it was at one instant."""
+
+    namespace: str
+    namespace_labels: Mapping[str, str]
+    labels: Mapping[str, str]
+    queue: str
+    priority_class: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """
+    One rule: where every written condition holds, it gives a value; the first match wins.
+
+    The value is `value`, or that of a label of the workload or of its namespace. A rule holds in
+    `[valid_from_ms, valid_to_ms)`, so that history keeps the answer of its day. Patterns are
+    shell globs.
+    """
+
+    value: str = ""
+    from_label: str = ""
+    from_namespace_label: str = ""
+    namespace: str = "*"
+    queue: str = "*"
+    priority_class: str = "*"
+    labels: Mapping[str, str] = field(default_factory=dict)
+    namespace_labels: Mapping[str, str] = field(default_factory=dict)
+    valid_from_ms: int | None = None
+    valid_to_ms: int | None = None
+
+    def __post_init__(self) -> None:
+        if sum(bool(way) for way in (self.value, self.from_label, self.from_namespace_label)) != 1:
+            message = "a rule gives its value in one way: value, from_label or from_namespace_label"
+            raise PolicyError(message)
+
+    def answer(self, subject: Subject, at_ms: int) -> str | None:
+        """The value for that subject at that instant; None where the rule does not hold."""
+        if not (self.valid_from_ms or 0) <= at_ms < (self.valid_to_ms or at_ms + 1):
+            return None
+        patterns = [
+            (self.namespace, subject.namespace),
+            (self.queue, subject.queue),
+            (self.priority_class, subject.priority_class),
+            *((pattern, subject.labels.get(key, "")) for key, pattern in self.labels.items()),
+            *(
+                (pattern, subject.namespace_labels.get(key, ""))
+                for key, pattern in self.namespace_labels.items()
+            ),
+        ]
+        if not all(fnmatch.fnmatchcase(text, pattern) for pattern, text in patterns):
+            return None
+        if self.from_label:
+            return subject.labels.get(self.from_label)
+        if self.from_namespace_label:
+            return subject.namespace_labels.get(self.from_namespace_label)
+        return self.value
+
+
+def _first(rules: tuple[Rule, ...], subject: Subject, at_ms: int) -> str | None:
+    answers = (rule.answer(subject, at_ms) for rule in rules)
+    return next((answer for answer in answers if answer), None)
+
+
+_CLASS_RULES = tuple(
+    Rule(priority_class=pattern, value=service_class)
+    for pattern, service_class in (
+        ("interactive*", ServiceClass.INTERACTIVE),
+        ("best-effort*", ServiceClass.BEST_EFFORT),
+        ("best_effort*", ServiceClass.BEST_EFFORT),
+        ("batch*", ServiceClass.BATCH),
+        ("training*", ServiceClass.BATCH),
+    )
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tenancy:
+    """
+    The rules of a site.
+
+    Without team rules a team is its namespace; with them, what none of them matches is
+    `unassigned`. `renamed` maps a team's earlier names to its present one.
+    """
+
+    teams: tuple[Rule, ...] = ()
+    users: tuple[Rule, ...] = ()
+    projects: tuple[Rule, ...] = ()
+    service_classes: tuple[Rule, ...] = _CLASS_RULES
+    renamed: Mapping[str, str] = field(default_factory=dict)
+
+    def team(self, subject: Subject, at_ms: int) -> str:
+        """The team at that instant, by its present name."""
+        if not self.teams:
+            return self._present_name(subject.namespace)
+        return self._present_name(_first(self.teams, subject, at_ms) or UNASSIGNED)
+
+    def user(self, subject: Subject, at_ms: int) -> str:
+        """Who submitted, empty where no rule says."""
+        return _first(self.users, subject, at_ms) or ""
+
+    def project(self, subject: Subject, at_ms: int) -> str:
+        """The project, empty where no rule says."""
+        return _first(self.projects, subject, at_ms) or ""
+
+    def service_class(self, subject: Subject, at_ms: int) -> ServiceClass:
+        """What it was promised."""
+        return ServiceClass(_first(self.service_classes, subject, at_ms) or ServiceClass.UNCLASSIFIED)
+
+    def _present_name(self, name: str) -> str:
+        return self.renamed.get(name, name)

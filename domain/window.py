@@ -1,0 +1,130 @@
+"""Instants and windows: aware UTC, half-open, stored as milliseconds since the epoch."""
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Protocol
+
+from domain.errors import UsageError
+
+MS_PER_SECOND = 1000
+MS_PER_HOUR = 3_600_000
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d|w)")
+_UNIT_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": MS_PER_HOUR, "d": 86_400_000, "w": 604_800_000}
+
+
+def to_ms(instant: datetime) -> int:
+    """
+    Milliseconds since the epoch of an aware instant.
+
+    >>> to_ms(datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC))
+    1000
+    """
+    if instant.tzinfo is None:
+        message = f"{instant!r}: expected an instant with a time zone"
+        raise UsageError(message)
+    return (instant - _EPOCH) // timedelta(milliseconds=1)
+
+
+def from_ms(at_ms: int) -> datetime:
+    """The aware UTC instant of milliseconds since the epoch."""
+    return _EPOCH + timedelta(milliseconds=at_ms)
+
+
+def parse_instant(text: str) -> int:
+    """
+    Milliseconds since the epoch of an RFC 3339 instant; the zone is required.
+
+    >>> parse_instant("1970-01-01T01:00:00.5+01:00")
+    500
+
+    Raises:
+        UsageError: the text is not RFC 3339 or has no zone.
+    """
+    try:
+        instant = datetime.fromisoformat(text)
+    except ValueError as cause:
+        message = f"instant {text!r}: expected RFC 3339, for example 2026-10-31T22:30:00Z"
+        raise UsageError(message) from cause
+    if instant.tzinfo is None:
+        message = f"instant {text!r} has no zone: write 2026-10-31T22:30:00Z for UTC"
+        raise UsageError(message)
+    return to_ms(instant)
+
+
+def format_instant(at_ms: int) -> str:
+    """
+    RFC 3339 in UTC with milliseconds.
+
+    >>> format_instant(500)
+    '1970-01-01T00:00:00.500Z'
+    """
+    return from_ms(at_ms).strftime("%Y-%m-%dT%H:%M:%S.") + f"{at_ms % 1000:03d}Z"
+
+
+def parse_duration(text: str) -> timedelta:
+    """
+    A positive duration: a number and a unit of ms, s, m, h, d or w, one or more times.
+
+    >>> parse_duration("1h30m")
+    datetime.timedelta(seconds=5400)
+
+    Raises:
+        UsageError: anything else, zero included.
+    """
+    parts = _DURATION.findall(text)
+    total_ms = sum(float(number) * _UNIT_MS[unit] for number, unit in parts)
+    if "".join(number + unit for number, unit in parts) != text or total_ms <= 0:
+        message = f"duration {text!r}: expected a number and a unit, for example 24h, 7d or 90m"
+        raise UsageError(message)
+    return timedelta(milliseconds=total_ms)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """The half-open interval `[start_ms, end_ms)`; `end_ms` is the `as_of` of the question."""
+
+    start_ms: int
+    end_ms: int
+
+    def __post_init__(self) -> None:
+        if self.start_ms > self.end_ms:
+            message = f"window [{self.start_ms}, {self.end_ms}): it ends before it starts"
+            raise UsageError(message)
+
+    @classmethod
+    def before(cls, as_of_ms: int, length: timedelta) -> "Window":
+        """The window of that length that ends at `as_of_ms`."""
+        return cls(start_ms=as_of_ms - length // timedelta(milliseconds=1), end_ms=as_of_ms)
+
+    @property
+    def seconds(self) -> float:
+        """Its length, seconds."""
+        return (self.end_ms - self.start_ms) / MS_PER_SECOND
+
+
+class Clock(Protocol):
+    """Tells the time; a part that needs "now" is given one."""
+
+    def now_ms(self) -> int:
+        """Milliseconds since the epoch."""
+
+
+class SystemClock:
+    """The machine's clock."""
+
+    def now_ms(self) -> int:
+        """Milliseconds since the epoch, now."""
+        return to_ms(datetime.now(UTC))
+
+
+@dataclass(frozen=True, slots=True)
+class FixedClock:
+    """A clock that does not move, for samples and tests."""
+
+    at_ms: int
+
+    def now_ms(self) -> int:
+        """The instant that it was given."""
+        return self.at_ms

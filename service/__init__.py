@@ -1,0 +1,1 @@
+"""Wires the parts: settings, schedule, run time, command line. Knows all, known by none."""

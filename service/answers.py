@@ -1,0 +1,149 @@
+"""Answers every question from the store: metrics, workloads, teams, sources."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from analytics.evaluate import evaluate, exported_asks, parameters
+from analytics.metrics import REGISTRY
+from api.answers import Filters, Listing, ListQuestion, MetricAnswer, Question, Record
+from api.parameters import nearest
+from domain.errors import StoreError, UsageError
+from domain.metric import Ask, Measurement, Metric, Row
+from domain.policy import Policy
+from domain.tenant import Tenancy
+from domain.window import Clock, Window, format_instant
+from service import sources, workloads
+from store.embedded import Store
+
+# Gives the rows of a query with its parameters.
+Read: TypeAlias = Callable[[str, Mapping[str, int]], Sequence[Row]]
+
+# One row per team that had submitted work before $as_of_ms.
+_TEAMS: Final = """
+select
+    team,
+    count(*) as workloads,
+    count(*) filter (where coalesce(ended_ms >= $as_of_ms, true)) as open_workloads,
+    max(submitted_ms) as last_submitted_ms
+from gpu_workload
+where submitted_ms < $as_of_ms
+group by team
+order by team
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """
+    Answers from an open store.
+
+    `clock` says what "now" is where a question names no instant. Safe to use from many threads.
+    """
+
+    store: Store
+    tenancy: Tenancy
+    policy: Policy
+    clock: Clock
+
+    def registry(self) -> Mapping[str, Metric]:
+        """Every metric by name."""
+        return REGISTRY
+
+    def metric(self, name: str, question: Question) -> MetricAnswer:
+        """
+        The values of one metric.
+
+        Raises:
+            UsageError: there is no such metric or label.
+        """
+        metric = REGISTRY.get(name)
+        if metric is None:
+            message = f"metric {name!r}: {nearest(name, list(REGISTRY))}"
+            raise UsageError(message)
+        as_of_ms = self._as_of_ms(question.as_of_ms)
+        length = question.window or metric.window or self.policy.window
+        ask = Ask(
+            window=Window.before(as_of_ms, length),
+            by=metric.labels if question.by is None else question.by,
+            filters=self._present_names(question.filters),
+            policy=self.policy,
+        )
+        rows = self.store.rows(metric.sql, parameters(metric, ask))
+        return MetricAnswer(
+            metric=metric.name,
+            unit=str(metric.unit),
+            as_of_ms=as_of_ms,
+            window=length if metric.windowed else None,
+            coverage=sources.coverage(
+                self.store.marks(), as_of_ms, policy=self.policy, clusters=question.filters.get("cluster", ())
+            ),
+            rows=tuple(evaluate(metric, rows, ask)),
+        )
+
+    def measure(self, metric: Metric, as_of_ms: int, *, read: Read | None = None) -> list[Measurement]:
+        """
+        The series of a metric as they are exported.
+
+        Args:
+            read: reads its rows, where the caller keeps those of metrics with the same query.
+        """
+        rows = read or self.store.rows
+        return [
+            Measurement(metric=metric.name, as_of_ms=as_of_ms, sample=sample)
+            for ask in exported_asks(metric, as_of_ms, self.policy)
+            for sample in evaluate(metric, rows(metric.sql, parameters(metric, ask)), ask)
+        ]
+
+    def workloads(self, question: ListQuestion) -> Listing:
+        """A page of workloads; raises UsageError where the column to sort by does not exist."""
+        return workloads.listing(self.store, question, self._as_of_ms(question.as_of_ms))
+
+    def workload(self, uid: str, as_of_ms: int | None = None) -> Record | None:
+        """One workload with its spans and attempts; None where there is none."""
+        return workloads.detail(self.store, uid, self._as_of_ms(as_of_ms))
+
+    def teams(self, as_of_ms: int | None = None) -> Listing:
+        """Every team that had submitted work by then."""
+        at_ms = self._as_of_ms(as_of_ms)
+        rows = [
+            {
+                "team": row["team"],
+                "workloads": row["workloads"],
+                "open_workloads": row["open_workloads"],
+                "last_submitted_at": format_instant(_whole(row["last_submitted_ms"])),
+            }
+            for row in self.store.rows(_TEAMS, {"as_of_ms": at_ms})
+        ]
+        return Listing(as_of_ms=at_ms, rows=rows, total=len(rows), page_size=max(len(rows), 1))
+
+    def sources(self, as_of_ms: int | None = None) -> Listing:
+        """One row per cluster and kind that is read; then one per source of what was set aside only."""
+        at_ms = self._as_of_ms(as_of_ms)
+        rows = sources.rows(self.store.marks(), self.store.set_aside_counts(), at_ms, policy=self.policy)
+        return Listing(as_of_ms=at_ms, rows=rows, total=len(rows), page_size=max(len(rows), 1))
+
+    def readiness(self) -> str:
+        """Empty when the store answers, else why not."""
+        try:
+            self.store.rows("select 1 as one", {})
+        except StoreError:
+            return "the store does not answer; the operator finds the reason in the log"
+        return ""
+
+    def _as_of_ms(self, given: int | None) -> int:
+        return self.clock.now_ms() if given is None else given
+
+    def _present_names(self, filters: Filters) -> Filters:
+        """A team is found by its earlier names too."""
+        if "team" not in filters:
+            return filters
+        teams = tuple(self.tenancy.renamed.get(team, team) for team in filters["team"])
+        return {**filters, "team": teams}
+
+
+def _whole(value: object) -> int:
+    if not isinstance(value, int):
+        message = f"the store gave {value!r}: expected a whole number"
+        raise StoreError(message)
+    return value

@@ -1,0 +1,51 @@
+"""`config`: the settings in force, with secrets masked."""
+
+import os
+from typing import Any
+
+import typer
+import yaml
+
+from service.cli.options import Config, DataDir, Given
+from service.settings import Settings, plain
+
+MASK = "********"
+
+_group = typer.Typer(help="The settings in force.", no_args_is_help=True, rich_markup_mode=None)
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command group."""
+    app.add_typer(_group, name="config")
+
+
+@_group.command("show")
+def show(*, config: Config = None, data_dir: DataDir = None) -> None:
+    """Print the settings: file, then GPULEDGER_* variables, then options. Secrets are masked."""
+    settings = Given(config=config, data_dir=data_dir).settings()
+    typer.echo(yaml.safe_dump(masked(settings), sort_keys=False, allow_unicode=True), nl=False)
+
+
+@_group.command("check")
+def check(*, config: Config = None, data_dir: DataDir = None) -> None:
+    """Check the settings and the files with secrets that they name."""
+    settings = Given(config=config, data_dir=data_dir).settings()
+    settings.authentication().check_bind(settings.server.host)
+    settings.token()
+    origin = str(config) if config else "no file"
+    variables = sum(name.startswith("GPULEDGER_") for name in os.environ)
+    typer.echo(f"the settings are right ({origin}, {variables} GPULEDGER_* variables)")
+
+
+def masked(settings: Settings) -> dict[str, Any]:
+    """Settings as YAML has them; of a secret only that there is one."""
+    shown: dict[str, Any] = plain(settings)
+    for section, name in ((shown["auth"]["header"], "secret"), (shown["auth"], "token")):
+        if section[f"{name}_file"] is not None:
+            section[name] = MASK
+    # A password in an address is a secret too.
+    address = shown["server"]["base_url"]
+    head, at, tail = address.rpartition("@")
+    if at:
+        shown["server"]["base_url"] = f"{head.partition('://')[0]}://{MASK}@{tail}"
+    return shown

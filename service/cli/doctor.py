@@ -1,0 +1,199 @@
+"""`doctor`: what is wrong, in plain words, and what to do about it."""
+
+import platform
+import shutil
+import socket
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from importlib import metadata
+from typing import TYPE_CHECKING, Any
+
+import requests
+import typer
+
+from api.answers import SourceState
+from dashboard.shared.causes import explained
+from domain.errors import DataError, ProductError
+from service.cli import words
+from service.cli.options import Config, DataDir, Given
+from service.running import announced, found
+from service.settings import Settings
+
+if TYPE_CHECKING:
+    from store.embedded import Store
+
+_PACKAGES = ("duckdb", "polars", "pyarrow", "streamlit", "kubernetes", "starlette", "prometheus-client")
+_LOW_BYTES = 1_000_000_000
+_SHOWN = 10
+
+
+class Verdict(StrEnum):
+    """How bad a finding is."""
+
+    OK = "ok"
+    WARNING = "warning"
+    WRONG = "wrong"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at; `remedy` is what to do, empty when all is well."""
+
+    verdict: Verdict
+    text: str
+    remedy: str = ""
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("doctor")(doctor)
+
+
+def doctor(*, config: Config = None, data_dir: DataDir = None) -> None:
+    """Say what is wrong, and what to do about it.
+
+    Looks at the installation, the settings, the store and the sources.
+    """
+    settings = Given(config=config, data_dir=data_dir).settings()
+    findings = []
+    for finding in examine(settings):
+        findings.append(finding)
+        typer.echo(f"{finding.verdict:<8} {finding.text}")
+        if finding.remedy:
+            typer.echo(f"{'':<8} -> {finding.remedy}")
+    wrong = [finding for finding in findings if finding.verdict is Verdict.WRONG]
+    if wrong:
+        message = f"{len(wrong)} of {len(findings)} findings are wrong; the first: {wrong[0].text}"
+        raise DataError(message)
+
+
+def examine(settings: Settings) -> Iterator[Finding]:
+    """All findings, in the order in which they should be mended."""
+    yield from _installation()
+    yield from _access(settings)
+    yield from _data_dir(settings)
+    yield from _books(settings)
+
+
+def _installation() -> Iterator[Finding]:
+    versions = [f"Python {platform.python_version()}"]
+    for package in ("gpuledger", *_PACKAGES):
+        try:
+            versions.append(f"{package} {metadata.version(package)}")
+        except metadata.PackageNotFoundError:
+            yield Finding(
+                Verdict.WRONG, f"package {package} is not installed", "install again: pip install ."
+            )
+    yield Finding(Verdict.OK, ", ".join(versions))
+
+
+def _access(settings: Settings) -> Iterator[Finding]:
+    try:
+        settings.authentication().check_bind(settings.server.host)
+        settings.token()
+        yield Finding(Verdict.OK, f"auth mode {settings.auth.mode} on {settings.server.host}")
+    except ProductError as error:
+        yield Finding(Verdict.WRONG, str(error), "mend the settings; `gpuledger config show` prints them")
+    serving = found(settings.serve_file)
+    stale = announced(settings.serve_file)
+    if serving is None and stale is not None:
+        text = f"serve (pid {stale.pid}) announced {stale.url} and does not answer"
+        yield Finding(Verdict.WARNING, text, "start it again with `gpuledger serve`, or remove serve.json")
+    for name, port in (("API", settings.server.port), ("dashboard", settings.server.dashboard_port)):
+        if serving is None and port and _is_taken(settings.server.host, port):
+            text = f"port {port} of the {name} is in use by another program"
+            yield Finding(Verdict.WARNING, text, "stop that program, or choose another port in the settings")
+
+
+def _is_taken(host: str, port: int) -> bool:
+    try:
+        with socket.create_connection((host, port), timeout=0.5):
+            return True
+    except OSError:
+        return False
+
+
+def _data_dir(settings: Settings) -> Iterator[Finding]:
+    folder = settings.store.data_dir
+    existing = next((path for path in (folder, *folder.absolute().parents) if path.exists()), folder)
+    free = shutil.disk_usage(existing).free
+    if free < _LOW_BYTES:
+        text = f"{existing} has {free / 1e6:,.0f} MB free"
+        yield Finding(Verdict.WARNING, text, "make room: a full disk stops the collector")
+    if not settings.store_file.exists():
+        remedy = "import a recording (`gpuledger import k8s FOLDER`) or watch a cluster (`gpuledger up`)"
+        yield Finding(Verdict.WARNING, f"{settings.store_file}: there is no store yet", remedy)
+        return
+    size = settings.store_file.stat().st_size
+    yield Finding(Verdict.OK, f"{settings.store_file}: {size / 1e6:,.1f} MB, {free / 1e9:,.1f} GB free")
+
+
+def _books(settings: Settings) -> Iterator[Finding]:
+    """What the store says, asked of the running `serve` where there is one."""
+    serving = found(settings.serve_file)
+    if serving is not None:
+        yield Finding(Verdict.OK, f"serve (pid {serving.pid}) answers on {serving.url}")
+        token = settings.token()
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        reply = requests.get(f"{serving.url}/api/v1/sources", headers=headers, timeout=(3, 30))
+        if reply.ok:
+            yield from _sources(reply.json()["rows"], live=bool(settings.clusters))
+        else:
+            text = f"serve refuses its sources with status {reply.status_code}"
+            yield Finding(Verdict.WARNING, text, "set auth.token_file, so that the command line may ask")
+        return
+    if not settings.store_file.exists():
+        return
+    from service.answers import Answers
+    from service.clocks import clock_of
+    from store.embedded import Store
+
+    try:
+        store = Store.open(settings.store_file, memory_limit=settings.store.memory_limit)
+    except ProductError as error:
+        yield Finding(Verdict.WRONG, str(error), "close what holds it, or restore a backup")
+        return
+    try:
+        yield from _schema(store)
+        answers = Answers(store, settings.tenancy_rules(), settings.thresholds(), clock_of(settings, store))
+        yield from _sources(list(answers.sources().rows), live=bool(settings.clusters))
+    finally:
+        store.close()
+
+
+def _schema(store: "Store") -> Iterator[Finding]:
+    from store.migrate import migrations
+
+    yield Finding(Verdict.OK, f"store {store.name} is at schema {migrations()[-1].name}")
+
+
+def _sources(rows: list[dict[str, Any]], *, live: bool) -> Iterator[Finding]:
+    if not rows:
+        yield Finding(
+            Verdict.WARNING, "nothing was read yet", "import a recording, or name a cluster in the settings"
+        )
+        return
+    stale = [row for row in rows if row["stale"]]
+    # What the cluster does not serve has an error too, and there is nothing to miss.
+    failing = [row for row in rows if row["last_error"] and row["state"] != SourceState.NOT_INSTALLED]
+    read = [row for row in rows if row["seen_at"]]
+    yield Finding(
+        Verdict.OK, f"{len(read)} sources of {len({row['cluster'] for row in read})} clusters were read"
+    )
+    for row in failing[:_SHOWN]:
+        text = f"{row['cluster']}/{row['kind']} cannot be read: {row['last_error']}"
+        yield Finding(
+            Verdict.WARNING, text, "let the account get, list and watch it, or look at the API server"
+        )
+    for row in stale[:_SHOWN] if live else ():
+        text = f"{row['cluster']}/{row['kind']} was last read {words.duration(row['lag_seconds'])} ago"
+        yield Finding(Verdict.WRONG, text, "is `gpuledger serve` running, and does it reach the cluster?")
+    causes = [(row, cause) for row in rows for cause in row["set_aside_causes"]]
+    for row, cause in causes[:_SHOWN]:
+        plain = explained(cause["because"])
+        text = f"{row['cluster']}/{row['kind']}: {cause['count']:,} set aside, {plain.plainly}"
+        yield Finding(Verdict.WARNING, f"{text} ({cause['because']})", plain.remedy)
+    if len(causes) > _SHOWN:
+        text = f"{len(causes) - _SHOWN} more causes of things set aside"
+        yield Finding(Verdict.WARNING, text, "the page Sources lists all of them")

@@ -1,0 +1,167 @@
+"""Who answers the command line: a running `serve`, else the store itself."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Protocol
+from urllib.parse import quote
+
+import requests
+
+from api.answers import (
+    Answers,
+    Filters,
+    Listing,
+    ListQuestion,
+    Question,
+    Record,
+    format_length,
+    metric_record,
+)
+from domain.errors import DataError, ForbiddenError, ProductError, StoreError, UnreachableError, UsageError
+from domain.window import format_instant
+from service.running import Running, found
+from service.settings import Settings
+
+_SECONDS = (3.0, 120.0)
+
+
+class Reader(Protocol):
+    """Gives the documents of the API."""
+
+    def metrics(self) -> Record:
+        """Every metric's declaration."""
+
+    def metric(self, name: str, question: Question) -> Record:
+        """A metric's values."""
+
+    def workloads(self, question: ListQuestion) -> Record:
+        """A page of workloads."""
+
+    def workload(self, uid: str, as_of_ms: int | None) -> Record:
+        """One workload."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoreReader:
+    """Reads an open store in this process."""
+
+    _answers: Answers
+
+    def metrics(self) -> Record:
+        """Every metric's declaration."""
+        rows = [metric_record(metric) for metric in self._answers.registry().values()]
+        return Listing(as_of_ms=None, rows=rows, total=len(rows), page_size=len(rows)).document()
+
+    def metric(self, name: str, question: Question) -> Record:
+        """A metric's values."""
+        return self._answers.metric(name, question).document()
+
+    def workloads(self, question: ListQuestion) -> Record:
+        """A page of workloads."""
+        return self._answers.workloads(question).document()
+
+    def workload(self, uid: str, as_of_ms: int | None) -> Record:
+        """One workload; raises UsageError where there is none."""
+        workload = self._answers.workload(uid, as_of_ms)
+        if workload is None:
+            message = f"workload {uid!r}: there is none; `gpuledger workloads` lists them"
+            raise UsageError(message)
+        return workload
+
+
+@dataclass(frozen=True, slots=True)
+class ApiReader:
+    """Asks a running `serve` over HTTP."""
+
+    _running: Running
+    _token: str
+
+    def metrics(self) -> Record:
+        """Every metric's declaration."""
+        return self._get("metrics", {})
+
+    def metric(self, name: str, question: Question) -> Record:
+        """A metric's values."""
+        params = _common(question.as_of_ms, question.filters)
+        if question.window is not None:
+            params["window"] = format_length(question.window)
+        if question.by is not None:
+            params["by"] = ",".join(question.by)
+        return self._get(f"metrics/{quote(name, safe='')}", params)
+
+    def workloads(self, question: ListQuestion) -> Record:
+        """A page of workloads."""
+        params = _common(question.as_of_ms, question.filters)
+        params |= {"sort": question.sort, "page": question.page, "page_size": question.page_size}
+        if question.states:
+            params["state"] = ",".join(question.states)
+        return self._get("workloads", params)
+
+    def workload(self, uid: str, as_of_ms: int | None) -> Record:
+        """One workload."""
+        return self._get(f"workloads/{quote(uid, safe='')}", _common(as_of_ms, {}))
+
+    def _get(self, path: str, params: dict[str, Any]) -> Record:
+        url = f"{self._running.url}/api/v1/{path}"
+        headers = {"Accept": "application/json"}
+        if self._token:
+            headers["Authorization"] = f"Bearer {self._token}"
+        try:
+            reply = requests.get(url, params=params, headers=headers, timeout=_SECONDS, allow_redirects=False)
+        except requests.RequestException as cause:
+            message = f"{url}: no answer from gpuledger serve (pid {self._running.pid}); its log may say why"
+            raise UnreachableError(message) from cause
+        if reply.ok:
+            document: Record = reply.json()
+            return document
+        raise _error_of(reply)
+
+
+def _common(as_of_ms: int | None, filters: Filters) -> dict[str, Any]:
+    params: dict[str, Any] = {name: ",".join(values) for name, values in filters.items()}
+    if as_of_ms is not None:
+        params["as_of"] = format_instant(as_of_ms)
+    return params
+
+
+def _error_of(reply: requests.Response) -> ProductError:
+    try:
+        detail = str(reply.json()["detail"])
+    except (ValueError, KeyError, TypeError):
+        detail = f"{reply.url}: status {reply.status_code}"
+    if reply.status_code in {401, 403}:
+        return ForbiddenError(detail)
+    if reply.status_code < 500:
+        return UsageError(detail)
+    return UnreachableError(detail) if reply.status_code == 503 else DataError(detail)
+
+
+@contextmanager
+def open_reader(settings: Settings) -> Iterator[Reader]:
+    """
+    The running `serve` of these settings, else the store.
+
+    Raises:
+        StoreError: there is no store, or another process holds it.
+    """
+    running = found(settings.serve_file)
+    if running is not None:
+        yield ApiReader(running, settings.token())
+        return
+    if not settings.store_file.exists():
+        message = (
+            f"{settings.store_file}: there is no store yet; fill one with `gpuledger import k8s FOLDER`,"
+            " look at a sample with `gpuledger demo`, or say with --data-dir where it lies"
+        )
+        raise StoreError(message)
+    from service.answers import Answers as StoreAnswers
+    from service.clocks import clock_of
+    from store.embedded import Store
+
+    store = Store.open(settings.store_file, memory_limit=settings.store.memory_limit)
+    try:
+        clock = clock_of(settings, store)
+        yield StoreReader(StoreAnswers(store, settings.tenancy_rules(), settings.thresholds(), clock))
+    finally:
+        store.close()

@@ -1,0 +1,59 @@
+"""Figures as people read them; rounding happens here and nowhere earlier."""
+
+from itertools import pairwise
+from typing import Any
+
+_STEPS = (("d", 86_400), ("h", 3_600), ("m", 60))
+
+
+def duration(seconds: float | None) -> str:
+    """
+    The two largest units of a duration.
+
+    >>> duration(8040), duration(59.5), duration(0), duration(None)
+    ('2 h 14 m', '59.5 s', '0 s', '-')
+    """
+    if seconds is None:
+        return "-"
+    if seconds < 60:
+        return f"{seconds:.3g} s"
+    whole = round(seconds)
+    units = (*_STEPS, ("s", 1))
+    for (unit, size), (next_unit, next_size) in pairwise(units):
+        if whole >= size:
+            rest = whole % size // next_size
+            return f"{whole // size} {unit} {rest} {next_unit}" if rest else f"{whole // size} {unit}"
+    return f"{whole} s"
+
+
+def number(value: float | None) -> str:
+    """
+    A plain number, at most three decimals.
+
+    >>> number(8.0), number(0.33333), number(None)
+    ('8', '0.333', '-')
+    """
+    return "-" if value is None else f"{value:.3f}".rstrip("0").rstrip(".")
+
+
+def figure(row: dict[str, Any], unit: str) -> str:
+    """
+    A metric's value with its marks; where there is none, the reason.
+
+    >>> figure({"value": 3600.0, "lower_bound": True, "few": True}, "seconds")
+    '>= 1 h *'
+    """
+    if row["value"] is None:
+        return f"undefined: {row['undefined_because']}"
+    text = duration(row["value"]) if unit == "seconds" else number(row["value"])
+    return f"{'>= ' if row['lower_bound'] else ''}{text}{' *' if row['few'] else ''}"
+
+
+def instant(text: str | None) -> str:
+    """
+    To the second, as a column shows it.
+
+    >>> instant("2026-11-01T08:00:00.500Z"), instant(None)
+    ('2026-11-01 08:00:00', '-')
+    """
+    return "-" if text is None else text[:19].replace("T", " ")

@@ -1,0 +1,122 @@
+"""
+A sample that is played: the rest of a recording comes in as a clock passes it.
+
+The clock runs faster than the machine's and ends where both meet: the sample was made so that
+this is its end. There it stops, because nothing more is known.
+"""
+
+import logging
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Self
+
+from collector.intake import Intake
+from collector.recording import Reading, deliver, readings
+from domain.errors import ProductError
+from domain.window import Clock
+
+log = logging.getLogger("gpuledger.play")
+
+_STEP_SECONDS = 0.2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlayClock:
+    """`speed` times as fast as the machine's clock, until it has caught up with it at `end_ms`."""
+
+    machine: Clock
+    end_ms: int
+    speed: float
+
+    @classmethod
+    def over(cls, machine: Clock, *, length_ms: int, speed: float) -> "PlayClock":
+        """
+        A clock that runs through the last `length_ms` before its end, from now on.
+
+        >>> from domain.window import FixedClock
+        >>> clock = PlayClock.over(FixedClock(10_000), length_ms=6_000, speed=2)
+        >>> clock.end_ms, clock.now_ms()
+        (13000, 7000)
+        """
+        return cls(machine=machine, end_ms=machine.now_ms() + round(length_ms / speed), speed=speed)
+
+    def now_ms(self) -> int:
+        """Milliseconds since the epoch, by the sample's clock."""
+        left_ms = max(0, self.end_ms - self.machine.now_ms())
+        return self.end_ms - round(left_ms * self.speed)
+
+
+@dataclass(slots=True, kw_only=True)
+class Feed:
+    """
+    Hands a recording to an intake, in order of receipt, as far as asked.
+
+    It is itself a clock, which tells how far that is: what is answered as of its time knows
+    everything that was recorded before.
+    """
+
+    intake: Intake
+    rest: Iterator[Reading]
+    until_ms: int = 0
+    _next: Reading | None = field(default=None, init=False)
+
+    @classmethod
+    def of(cls, folder: Path, intake: Intake) -> "Feed":
+        """The feed of a whole recording, before its first line."""
+        return cls(intake=intake, rest=readings(folder))
+
+    def now_ms(self) -> int:
+        """Everything that came in before this instant has been handed over."""
+        return self.until_ms
+
+    def advance(self, until_ms: int) -> int:
+        """Hand over what came in before this instant; gives how many pieces that were."""
+        handed = 0
+        while (reading := self._next or next(self.rest, None)) is not None:
+            if reading.observed_ms >= until_ms:
+                self._next = reading
+                break
+            self._next = None
+            deliver(self.intake, reading)
+            handed += 1
+        if handed:
+            self.intake.flush()
+        self.until_ms = max(self.until_ms, until_ms)
+        return handed
+
+
+class Player:
+    """
+    Moves a feed along with a clock, from a thread, up to the clock's end.
+
+    Use it as a context. `error` is what stopped it before its end.
+    """
+
+    def __init__(self, feed: Feed, clock: PlayClock) -> None:
+        self.error: ProductError | None = None
+        self._feed = feed
+        self._clock = clock
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="play")
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def join(self, seconds: float) -> None:
+        """Wait until the sample has been played, at most that long."""
+        self._thread.join(seconds)
+
+    def __exit__(self, *_: object) -> None:
+        self._stopping.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            while self._feed.now_ms() < self._clock.end_ms and not self._stopping.wait(_STEP_SECONDS):
+                self._feed.advance(self._clock.now_ms())
+        except ProductError as error:
+            log.exception("the sample cannot be played on")
+            self.error = error

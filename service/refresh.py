@@ -1,0 +1,328 @@
+"""
+From facts to lives, incrementally: only workloads about which something new is known are cut anew.
+
+The watermark commits with the result, so that a stop at any point repeats work and loses none.
+"""
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+
+import msgspec
+
+from analytics.history import Catalog, Described, History, WorkloadFacts
+from analytics.identity import Identity, Known
+from analytics.lifecycle import live
+from analytics.portrait import Surroundings, portrait, reservations
+from domain import objects
+from domain.facts import Description, EventSighting, Moment, ObjectKind, Transition
+from domain.policy import Policy
+from domain.quantity import micro_gpus
+from domain.tenant import Tenancy
+from domain.workload import Life
+from store.embedded import Store
+from store.lives import Watermark
+
+JOB = "lives"
+_QUEUEING = frozenset({ObjectKind.WORKLOAD, ObjectKind.VOLCANO_POD_GROUP, ObjectKind.PLUGIN_POD_GROUP})
+_JOBS = frozenset({ObjectKind.JOB, ObjectKind.VOLCANO_JOB})
+_MEMBERS = frozenset({*_QUEUEING, *_JOBS, ObjectKind.POD})
+_AROUND = frozenset(
+    {ObjectKind.NODE, ObjectKind.NAMESPACE, ObjectKind.LOCAL_QUEUE, ObjectKind.CLUSTER_QUEUE}
+    | {ObjectKind.VOLCANO_QUEUE}
+)
+_TELLING_EVENTS = frozenset({"Scheduled", "Preempted"})
+_ROW_TABLES = (
+    "workload",
+    "span",
+    "attempt",
+    "holding",
+    "run",
+    "eviction",
+    "member_wait",
+    "reservation",
+    "member",
+)
+_DECODERS = {kind: msgspec.json.Decoder(body) for kind, body in objects.BODY_TYPES.items()}
+
+_OLD_MEMBERS = """
+-- One row per object of the workloads that hold one of these objects.
+select distinct workload_uid, object_uid
+from member
+where cluster = $cluster and workload_uid in (
+    select workload_uid from member
+    where cluster = $cluster and object_uid in (select unnest($uids::varchar[]))
+    union
+    select unnest($uids::varchar[])
+)
+"""
+
+_ON_NODES = """
+-- One row per pod that holds GPUs on one of these nodes.
+select distinct pod_uid from holding
+where cluster = $cluster and released_ms is null and node in (select unnest($nodes::varchar[]))
+"""
+
+
+@dataclass(slots=True)
+class _Cluster:
+    """What is kept in memory of one cluster between two refreshes."""
+
+    identity: Identity = field(default_factory=Identity)
+    around: dict[str, History] = field(default_factory=dict)
+    loaded: bool = False
+
+
+@dataclass(slots=True, kw_only=True)
+class Refresher:
+    """Keeps the lives in the store up to date with its facts."""
+
+    store: Store
+    tenancy: Tenancy = field(default_factory=Tenancy)
+    policy: Policy = field(default_factory=Policy)
+    _clusters: dict[str, _Cluster] = field(default_factory=dict)
+
+    def refresh(self) -> int:
+        """Cut anew what has news, in every cluster; gives the number of workloads cut."""
+        return sum(self._refresh(cluster) for cluster in self.store.clusters())
+
+    def _refresh(self, cluster: str) -> int:
+        changed = self.store.changed_since(cluster, JOB)
+        if not changed.uids:
+            return 0
+        kept = self._clusters.setdefault(cluster, _Cluster())
+        self._learn(cluster, kept, changed.uids)
+        touched = changed.uids | self._pods_on_changed_nodes(cluster, kept, changed.uids)
+        members = self._affected(cluster, kept, touched)
+        uids = {uid for group in members.values() for uid in group}
+        histories = _histories(*self.store.facts_of(cluster, uids)) if uids else {}
+        events = self._events(cluster, uids)
+        catalog = Catalog.of(h for h in kept.around.values() if h.kind is ObjectKind.NODE)
+        around = _surroundings(kept.around.values())
+        observed = any(m["kind"] == ObjectKind.POD for m in self.store.marks() if m["cluster"] == cluster)
+        tables: dict[str, list[dict[str, object]]] = {name: [] for name in _ROW_TABLES}
+        for workload_uid, group in members.items():
+            known = [histories[uid] for uid in group if uid in histories]
+            facts = _workload_facts(workload_uid, known, catalog, events, pods_observed=observed)
+            if facts is not None:
+                life = live(facts, skew_tolerated=self.policy.skew_tolerated)
+                self._rows(tables, cluster, facts, life, around)
+        tables["node_span"] = [row for h in kept.around.values() for row in _node_rows(cluster, h)]
+        tables["queue_span"] = [row for h in kept.around.values() for row in _queue_rows(cluster, h)]
+        self.store.write_lives(
+            cluster, workload_uids=list(members), tables=tables, watermark=Watermark(JOB, changed.seq)
+        )
+        return len(members)
+
+    def _learn(self, cluster: str, kept: _Cluster, uids: set[str]) -> None:
+        """Take new descriptions into the index; all of them the first time."""
+        transitions, descriptions = self.store.facts_of(cluster, None if not kept.loaded else uids)
+        kept.loaded = True
+        histories = _histories(transitions, descriptions)
+        for history in histories.values():
+            body = history.latest
+            if history.kind in _AROUND:
+                kept.around[history.uid] = history
+            elif body is not None and history.kind in _MEMBERS:
+                kept.identity.add(
+                    Known(
+                        uid=history.uid,
+                        kind=history.kind,
+                        namespace=history.namespace,
+                        name=history.name,
+                        created_ms=history.created_ms,
+                        body=body,
+                    )
+                )
+
+    def _pods_on_changed_nodes(self, cluster: str, kept: _Cluster, uids: set[str]) -> set[str]:
+        nodes = [h.name for h in kept.around.values() if h.kind is ObjectKind.NODE and h.uid in uids]
+        if not nodes:
+            return set()
+        return {
+            str(row["pod_uid"]) for row in self.store.rows(_ON_NODES, {"cluster": cluster, "nodes": nodes})
+        }
+
+    def _affected(self, cluster: str, kept: _Cluster, touched: set[str]) -> dict[str, list[str]]:
+        """
+        Workloads to cut anew, each with all its objects; one that lost all of them has none.
+
+        A Workload that appears after its job takes the job's objects over, so the old owners of
+        every touched object are looked at too, until nothing more is drawn in.
+        """
+        drawn = {uid for uid in touched if kept.identity.workload_of(uid) is not None}
+        drawn |= {owner for uid in drawn for owner in _claims(kept.identity, uid)}
+        workloads: set[str] = set()
+        while True:
+            asked = drawn | workloads
+            old = self.store.rows(_OLD_MEMBERS, {"cluster": cluster, "uids": sorted(asked)})
+            drawn |= {str(row["object_uid"]) for row in old}
+            found = workloads | {str(row["workload_uid"]) for row in old} | set(kept.identity.members(drawn))
+            if found == workloads:
+                break
+            workloads = found
+        members = kept.identity.members(drawn)
+        return {workload: members.get(workload, []) for workload in workloads}
+
+    def _events(self, cluster: str, uids: set[str]) -> dict[str, list[EventSighting]]:
+        by_uid: dict[str, list[EventSighting]] = {}
+        for event in self.store.events_of(cluster, _TELLING_EVENTS):
+            if event.regarding_uid in uids:
+                by_uid.setdefault(event.regarding_uid, []).append(event)
+        return by_uid
+
+    def _rows(
+        self,
+        tables: dict[str, list[dict[str, object]]],
+        cluster: str,
+        facts: WorkloadFacts,
+        life: Life,
+        around: Surroundings,
+    ) -> None:
+        """Append the rows of one workload to each table."""
+        who = asdict(portrait(facts, life, around=around, tenancy=self.tenancy))
+        who["user_name"] = who.pop("user")
+        key: dict[str, object] = {"cluster": cluster, "workload_uid": facts.uid}
+        tables["workload"].append(
+            key
+            | who
+            | {
+                "submitted_ms": life.submitted_ms,
+                "first_placed_ms": life.first_placed_ms,
+                "first_running_ms": life.first_running_ms,
+                "ended_ms": life.ended_ms,
+                "ended_earliest_ms": life.ended_earliest_ms,
+                "outcome": life.outcome,
+                "skewed": "; ".join(life.skewed),
+            }
+        )
+        tables["span"] += [key | asdict(span) for span in life.spans]
+        tables["attempt"] += [key | asdict(attempt) for attempt in life.attempts]
+        for holding in life.holdings:
+            row = asdict(holding)
+            tables["run"] += [key | {"pod_uid": holding.pod_uid} | run for run in row.pop("runs")]
+            tables["holding"].append(key | row)
+        tables["eviction"] += [key | asdict(eviction) for eviction in life.evictions]
+        tables["member_wait"] += [key | asdict(wait) for wait in life.member_waits]
+        for history in (*facts.queueing, *facts.jobs, *facts.pods):
+            tables["member"].append(key | {"object_uid": history.uid, "kind": history.kind})
+        for history in facts.queueing:
+            for flavor, quantity, start_ms, end_ms in reservations(history, facts.catalog):
+                tables["reservation"].append(
+                    key | {"flavor": flavor, "micro_gpus": quantity, "start_ms": start_ms, "end_ms": end_ms}
+                )
+
+
+def _claims(identity: Identity, uid: str) -> list[str]:
+    known = identity.known.get(uid)
+    body = known.body if known else None
+    if isinstance(body, objects.Workload):
+        return [owner.uid for owner in body.owners] + ([body.job_uid] if body.job_uid else [])
+    if isinstance(body, objects.PodGroup) and body.owner is not None:
+        return [body.owner.uid]
+    return []
+
+
+def _histories(transitions: Iterable[Transition], descriptions: Iterable[Description]) -> dict[str, History]:
+    """Group facts by object, each in the order given."""
+    changes: dict[str, list[Transition]] = {}
+    for transition in transitions:
+        changes.setdefault(transition.uid, []).append(transition)
+    sayings: dict[str, list[Description]] = {}
+    for description in descriptions:
+        sayings.setdefault(description.uid, []).append(description)
+    found: dict[str, History] = {}
+    for uid in changes.keys() | sayings.keys():
+        said = sayings.get(uid, [])
+        kind = said[-1].kind if said else changes[uid][0].kind
+        found[uid] = History(
+            uid=uid,
+            kind=kind,
+            namespace=said[-1].namespace if said else "",
+            name=said[-1].name if said else "",
+            descriptions=tuple(
+                Described(
+                    from_ms=description.from_ms,
+                    observed_ms=description.observed_ms,
+                    earliest_ms=description.earliest_ms,
+                    body=_DECODERS[description.kind].decode(description.body),
+                )
+                for description in said
+            ),
+            transitions=tuple(changes.get(uid, ())),
+        )
+    return found
+
+
+def _workload_facts(
+    uid: str,
+    histories: list[History],
+    catalog: Catalog,
+    events: dict[str, list[EventSighting]],
+    *,
+    pods_observed: bool,
+) -> WorkloadFacts | None:
+    if not histories:
+        return None
+    histories.sort(key=lambda history: (history.created_ms, history.uid))
+    return WorkloadFacts(
+        uid=uid,
+        queueing=tuple(h for h in histories if h.kind in _QUEUEING),
+        jobs=tuple(h for h in histories if h.kind in _JOBS),
+        pods=tuple(h for h in histories if h.kind is ObjectKind.POD),
+        catalog=catalog,
+        events=tuple(event for h in histories for event in events.get(h.uid, ())),
+        pods_observed=pods_observed,
+    )
+
+
+def _surroundings(histories: Iterable[History]) -> Surroundings:
+    around = Surroundings()
+    for history in histories:
+        body = history.latest
+        if history.kind is ObjectKind.NAMESPACE:
+            around.namespaces.setdefault(history.name, []).append(history)
+        elif isinstance(body, objects.LocalQueue):
+            around.local_queues[history.namespace, history.name] = body.cluster_queue
+    for namespaces in around.namespaces.values():
+        namespaces.sort(key=lambda history: history.created_ms)
+    return around
+
+
+def _node_rows(cluster: str, history: History) -> Iterable[dict[str, object]]:
+    """Stretches of a node's capacity; descriptions that change nothing of it are merged."""
+    if history.kind is not ObjectKind.NODE:
+        return
+    gone = history.first(Moment.GONE)
+    row: dict[str, object] | None = None
+    catalog = Catalog.of([history])
+    for described in history.descriptions:
+        body = described.body
+        assert isinstance(body, objects.Node)
+        stretch = catalog.at(history.name, described.from_ms)
+        model, replicas = (stretch.model, stretch.replicas) if stretch else ("", 1)
+        says = {
+            "gpu_model": model,
+            "capacity_micro_gpus": micro_gpus(body.gpu_capacity, product=model, replicas=replicas),
+            "allocatable_micro_gpus": micro_gpus(body.gpu_allocatable, product=model, replicas=replicas),
+            "schedulable": body.ready == "True" and not body.unschedulable,
+        }
+        if row is not None and all(row[name] == value for name, value in says.items()):
+            continue
+        if row is not None:
+            yield row | {"end_ms": described.from_ms}
+        row = {"cluster": cluster, "node": history.name, "start_ms": described.from_ms, "end_ms": None} | says
+    if row is not None:
+        yield row | {"end_ms": gone.at_ms if gone else None}
+
+
+def _queue_rows(cluster: str, history: History) -> Iterable[dict[str, object]]:
+    if history.kind not in (ObjectKind.CLUSTER_QUEUE, ObjectKind.VOLCANO_QUEUE):
+        return
+    gone = history.first(Moment.GONE)
+    yield {
+        "cluster": cluster,
+        "queue": history.name,
+        "kind": history.kind,
+        "start_ms": history.created_ms,
+        "end_ms": gone.at_ms if gone else None,
+    }

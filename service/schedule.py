@@ -1,0 +1,37 @@
+"""The ticker: does what is due every so many seconds. Watermarks decide what there is to do."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from apscheduler.schedulers.background import BackgroundScheduler
+
+
+class Ticker:
+    """
+    Calls functions from a thread at fixed intervals.
+
+    In UTC: a zone with daylight saving would skip runs. A late run is done late, several late runs
+    are done once, and none overlaps itself. An error in a run is logged with its cause; the next
+    run is a new try.
+    """
+
+    def __init__(self) -> None:
+        self._scheduler = BackgroundScheduler(
+            timezone=UTC,
+            job_defaults={"misfire_grace_time": None, "coalesce": True, "max_instances": 1},
+        )
+
+    def every(self, seconds: int, do: Callable[[], object], *, name: str) -> None:
+        """Call `do` now and then every `seconds`."""
+        self._scheduler.add_job(
+            do, "interval", seconds=seconds, id=name, name=name, next_run_time=datetime.now(UTC)
+        )
+
+    def start(self) -> None:
+        """Begin to tick."""
+        self._scheduler.start()
+
+    def stop(self) -> None:
+        """Let a run in progress end, then stop. Stopping what never started does nothing."""
+        if self._scheduler.running:
+            self._scheduler.shutdown(wait=True)

@@ -1,0 +1,294 @@
+"""
+The settings: one YAML file, `GPULEDGER_*` variables, nothing else.
+
+A variable names its key with two underscores between the parts, `GPULEDGER_STORE__DATA_DIR`, and
+wins over the file. Unknown keys are errors that name the nearest known one.
+"""
+
+import ipaddress
+import os
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+
+from api.answers import format_length
+from api.auth import Auth, HeaderAuth, NoAuth
+from api.viewer import Role
+from domain.errors import PolicyError, SettingsError, UsageError
+from domain.policy import Policy, Target
+from domain.tenant import Rule, Tenancy
+from domain.window import parse_duration, parse_instant
+from domain.workload import ServiceClass
+
+
+def _duration(value: object) -> timedelta:
+    if isinstance(value, timedelta):
+        return value
+    try:
+        return parse_duration(value if isinstance(value, str) else "")
+    except UsageError as cause:
+        message = "a duration, for example 5m, 24h or 7d"
+        raise ValueError(message) from cause
+
+
+def _instant_ms(value: object) -> int:
+    # YAML reads an unquoted instant as a datetime, and an unquoted date as a date.
+    text = value.isoformat() if hasattr(value, "isoformat") else str(value)
+    try:
+        return parse_instant(text)
+    except UsageError as cause:
+        message = "an instant with its zone, for example 2026-10-01T00:00:00Z"
+        raise ValueError(message) from cause
+
+
+def _network(value: str) -> str:
+    try:
+        ipaddress.ip_network(value)
+    except ValueError as cause:
+        message = "an address or network, for example 10.0.0.0/8"
+        raise ValueError(message) from cause
+    return value
+
+
+Duration = Annotated[timedelta, BeforeValidator(_duration)]
+InstantMs = Annotated[int, BeforeValidator(_instant_ms)]
+Port = Annotated[int, Field(ge=0, le=65535)]
+
+
+class Section(BaseModel):
+    """Frozen; unknown keys are errors."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
+
+
+def default_data_dir() -> Path:
+    """Where the store lies unless somebody says otherwise (XDG base directories)."""
+    return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local/share") / "gpuledger"
+
+
+class StoreSettings(Section):
+    """Where the books are kept. `memory_limit` is DuckDB's, for example 2GB."""
+
+    data_dir: Path = Field(default_factory=default_data_dir)
+    memory_limit: Annotated[str, Field(pattern=r"^\d+(\.\d+)?\s?([KMGT]i?B)$")] = "1GB"
+
+
+class ServerSettings(Section):
+    """Addresses. `base_url` is the API's address as others reach it, for links and OpenAPI."""
+
+    host: str = "127.0.0.1"
+    port: Port = 8080
+    dashboard_port: Port = 8501
+    base_url: str = ""
+
+
+class HeaderSettings(Section):
+    """Which headers the authenticating proxy sends, and the file with its secret."""
+
+    user_header: str = "X-Forwarded-User"
+    groups_header: str = "X-Forwarded-Groups"
+    secret_header: str = "X-Gpuledger-Proxy-Secret"  # noqa: S105 (the header's name)
+    secret_file: Path | None = None
+    trusted: tuple[Annotated[str, AfterValidator(_network)], ...] = ()
+
+
+class AuthSettings(Section):
+    """Who may ask. `roles` maps a group to a role, `team_groups` a group to its teams."""
+
+    mode: Literal["none", "header"] = "none"
+    header: HeaderSettings = HeaderSettings()
+    roles: dict[str, Role] = {}
+    team_groups: dict[str, tuple[str, ...]] = {}
+    token_file: Path | None = None
+
+
+class RuleSettings(Section):
+    """A rule as `domain.tenant.Rule`, with instants as texts."""
+
+    value: str = ""
+    from_label: str = ""
+    from_namespace_label: str = ""
+    namespace: str = "*"
+    queue: str = "*"
+    priority_class: str = "*"
+    labels: dict[str, str] = {}
+    namespace_labels: dict[str, str] = {}
+    valid_from: InstantMs | None = None
+    valid_to: InstantMs | None = None
+
+    def rule(self) -> Rule:
+        """The rule; raises PolicyError where it gives its value in no way or in two."""
+        plain = self.model_dump(exclude={"valid_from", "valid_to"})
+        return Rule(**plain, valid_from_ms=self.valid_from, valid_to_ms=self.valid_to)
+
+
+def _rules_of_classes(rules: tuple[RuleSettings, ...]) -> tuple[RuleSettings, ...]:
+    for rule in rules:
+        if rule.value and rule.value not in set(ServiceClass):
+            message = f"a service class ({', '.join(ServiceClass)}) as value, not {rule.value!r}"
+            raise ValueError(message)
+    return rules
+
+
+class TenancySettings(Section):
+    """Rules for team, user, project and service class; the first that matches wins."""
+
+    teams: tuple[RuleSettings, ...] = ()
+    users: tuple[RuleSettings, ...] = ()
+    projects: tuple[RuleSettings, ...] = ()
+    service_classes: Annotated[tuple[RuleSettings, ...], AfterValidator(_rules_of_classes)] | None = None
+    renamed: dict[str, str] = {}
+
+    def tenancy(self) -> Tenancy:
+        """The rules in the words of the domain."""
+        rules = {
+            name: tuple(setting.rule() for setting in getattr(self, name) or ())
+            for name in ("teams", "users", "projects")
+        }
+        if self.service_classes is not None:
+            rules["service_classes"] = tuple(setting.rule() for setting in self.service_classes)
+        return Tenancy(**rules, renamed=self.renamed)
+
+
+class TargetSettings(Section):
+    """What a service class was promised; what is left out keeps its default."""
+
+    wait: Duration | None = None
+    window: Duration | None = None
+
+
+_POLICY = Policy()
+
+
+class PolicySettings(Section):
+    """Thresholds as `domain.policy.Policy`; lengths are texts such as 5m."""
+
+    targets: dict[ServiceClass, TargetSettings] = {}
+    window: Duration = _POLICY.window
+    few_below: Annotated[int, Field(ge=1)] = _POLICY.few_below
+    skew_tolerated: Duration = _POLICY.skew_tolerated
+    phantom_reservation_after: Duration = _POLICY.phantom_reservation_after
+    cumulative_wait_factor: Annotated[int, Field(ge=1)] = _POLICY.cumulative_wait_factor
+    source_stale_after: Duration = _POLICY.source_stale_after
+    event_source_stale_after: Duration = _POLICY.event_source_stale_after
+
+    def policy(self) -> Policy:
+        """The thresholds in the words of the domain."""
+        targets = dict(_POLICY.targets)
+        for service_class, given in self.targets.items():
+            usual = targets[service_class]
+            targets[service_class] = Target(
+                wait=given.wait or usual.wait, window=given.window or usual.window
+            )
+        return Policy(**{name: getattr(self, name) for name in type(self).model_fields if name != "targets"},
+                      targets=targets)  # fmt: skip
+
+
+class ClusterSettings(Section):
+    """A cluster to watch. Without a kubeconfig: the one of the environment, or the pod's own account."""
+
+    name: Annotated[str, Field(min_length=1)]
+    kubeconfig: Path | None = None
+    context: str | None = None
+
+
+class ScheduleSettings(Section):
+    """How often what is due is done."""
+
+    measure_every_seconds: Annotated[int, Field(ge=1, le=3600)] = 15
+
+
+class Settings(Section):
+    """Everything that can be set."""
+
+    store: StoreSettings = Field(default_factory=StoreSettings)
+    server: ServerSettings = ServerSettings()
+    auth: AuthSettings = AuthSettings()
+    tenancy: TenancySettings = TenancySettings()
+    policy: PolicySettings = PolicySettings()
+    clusters: tuple[ClusterSettings, ...] = ()
+    schedule: ScheduleSettings = ScheduleSettings()
+
+    @property
+    def store_file(self) -> Path:
+        """The DuckDB file."""
+        return self.store.data_dir / "gpuledger.duckdb"
+
+    @property
+    def serve_file(self) -> Path:
+        """Where a running `serve` says how to reach it."""
+        return self.store.data_dir / "serve.json"
+
+    def tenancy_rules(self) -> Tenancy:
+        """The rules of the site; raises SettingsError."""
+        try:
+            return self.tenancy.tenancy()
+        except PolicyError as cause:
+            message = f"settings, tenancy: {cause}"
+            raise SettingsError(message) from cause
+
+    def thresholds(self) -> Policy:
+        """The thresholds of the site; raises SettingsError."""
+        try:
+            return self.policy.policy()
+        except PolicyError as cause:
+            message = f"settings, {cause}"
+            raise SettingsError(message) from cause
+
+    def token(self) -> str:
+        """The service token, empty without one."""
+        return "" if self.auth.token_file is None else read_secret(self.auth.token_file, "auth.token_file")
+
+    def authentication(self) -> Auth:
+        """Who may ask; raises SettingsError where a secret is missing."""
+        if self.auth.mode == "none":
+            return NoAuth()
+        header = self.auth.header
+        if header.secret_file is None:
+            message = (
+                'auth.mode = "header": expected auth.header.secret_file, a file with the proxy\'s secret'
+            )
+            raise SettingsError(message)
+        return HeaderAuth(
+            secret=read_secret(header.secret_file, "auth.header.secret_file"),
+            user_header=header.user_header,
+            groups_header=header.groups_header,
+            secret_header=header.secret_header,
+            trusted=tuple(ipaddress.ip_network(network) for network in header.trusted),
+            roles=self.auth.roles,
+            team_groups=self.auth.team_groups,
+            token=self.token(),
+        )
+
+
+def read_secret(path: Path, key: str) -> str:
+    """
+    The one line of a secret's file.
+
+    Raises:
+        SettingsError: the file cannot be read, or is empty.
+    """
+    try:
+        secret = path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as cause:
+        message = f'{key} = "{path}": cannot be read ({cause}); expected a file with the secret in one line'
+        raise SettingsError(message) from cause
+    if not secret:
+        message = f'{key} = "{path}": the file is empty; expected the secret in one line'
+        raise SettingsError(message)
+    return secret
+
+
+def plain(value: Any) -> Any:
+    """Settings as they are written in YAML: lengths as 5m, paths as texts."""
+    if isinstance(value, BaseModel):
+        return {name: plain(getattr(value, name)) for name in type(value).model_fields}
+    if isinstance(value, dict):
+        return {str(key): plain(member) for key, member in value.items()}
+    if isinstance(value, tuple):
+        return [plain(member) for member in value]
+    if isinstance(value, timedelta):
+        return format_length(value)
+    return value if value is None or isinstance(value, bool | int | float) else str(value)

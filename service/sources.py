@@ -1,0 +1,113 @@
+"""How fresh each source is, and what of it was set aside: the one rule for pages, alerts and coverage."""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from datetime import timedelta
+from typing import Any, Final, TypeAlias
+
+from api.answers import Record, SourceState
+from collector.kube.watch_steps import Outcome
+from domain.policy import Policy
+from domain.window import MS_PER_SECOND, format_instant
+
+# A row of `Store.marks`: where the reading of one kind of one cluster stands; `seen_ms` 0 is never.
+Mark: TypeAlias = Mapping[str, Any]
+
+# A broken stream can give a reason per object: the commonest tell what to do.
+CAUSES_SHOWN: Final = 10
+OTHER_CAUSES: Final = "other causes"
+
+
+def state_of(mark: Mark, as_of_ms: int, *, policy: Policy) -> SourceState:
+    """
+    Where a source stands at an instant.
+
+    Only what was read once can go stale. A kind that the cluster does not have misses nothing.
+    """
+    if str(mark["last_error"]).startswith(f"{Outcome.NOT_INSTALLED}:"):
+        return SourceState.NOT_INSTALLED
+    if not mark["seen_ms"]:
+        return SourceState.NEVER_READ
+    lag = timedelta(milliseconds=as_of_ms - mark["seen_ms"])
+    return SourceState.STALE if lag > policy.stale_after(str(mark["kind"])) else SourceState.READ
+
+
+def coverage(
+    marks: Iterable[Mark], as_of_ms: int, *, policy: Policy, clusters: Collection[str] = ()
+) -> float | None:
+    """The fraction of sources read up to `as_of_ms`, of these clusters or all; None without a source."""
+    states = [
+        state_of(mark, as_of_ms, policy=policy)
+        for mark in marks
+        if not clusters or mark["cluster"] in clusters
+    ]
+    there = [state for state in states if state is not SourceState.NOT_INSTALLED]
+    return sum(state is SourceState.READ for state in there) / len(there) if there else None
+
+
+def last_good(
+    marks: Iterable[Mark], as_of_ms: int, *, policy: Policy, clusters: Collection[str]
+) -> dict[str, int]:
+    """
+    When the kind of each of these clusters that lags most was last good, for the alert on stale data.
+
+    A kind never read has no say, and one with a longer threshold than the alert's only when it is
+    past its own.
+    """
+    seen: dict[str, int] = {}
+    for mark in marks:
+        cluster, seen_ms = str(mark["cluster"]), int(mark["seen_ms"])
+        state = state_of(mark, as_of_ms, policy=policy)
+        patient = policy.stale_after(str(mark["kind"])) > policy.source_stale_after
+        has_say = state is SourceState.STALE or (state is SourceState.READ and not patient)
+        if cluster in clusters and has_say:
+            seen[cluster] = min(seen.get(cluster, seen_ms), seen_ms)
+    return seen
+
+
+def rows(
+    marks: Iterable[Mark], set_aside: Iterable[Mapping[str, Any]], as_of_ms: int, *, policy: Policy
+) -> list[Record]:
+    """
+    One record per source; then one per source of what was set aside only.
+
+    Args:
+        marks: rows of `Store.marks`.
+        set_aside: rows of `Store.set_aside_counts`; cluster, source, because, count.
+    """
+    aside: dict[tuple[str, str], dict[str, int]] = defaultdict(dict)
+    for row in set_aside:
+        aside[str(row["cluster"]), str(row["source"])][str(row["because"])] = int(row["count"])
+    found = [
+        _source(mark, as_of_ms, policy) | _aside(aside.pop((mark["cluster"], mark["kind"]), {}))
+        for mark in marks
+    ]
+    # What was set aside before its kind was known, for example a file that cannot be read.
+    for (cluster, source), causes in sorted(aside.items()):
+        head: Record = {"cluster": cluster, "kind": source, "state": str(SourceState.SET_ASIDE_ONLY)}
+        head |= {"seen_at": None, "lag_seconds": None, "stale": False}
+        found.append(head | {"epoch": 0, "restarts": 0, "last_error": ""} | _aside(causes))
+    return found
+
+
+def _source(mark: Mark, as_of_ms: int, policy: Policy) -> Record:
+    state = state_of(mark, as_of_ms, policy=policy)
+    never = not mark["seen_ms"]
+    return {
+        "cluster": mark["cluster"],
+        "kind": mark["kind"],
+        "state": str(state),
+        "seen_at": None if never else format_instant(mark["seen_ms"]),
+        "lag_seconds": None if never else max(as_of_ms - mark["seen_ms"], 0) / MS_PER_SECOND,
+        "stale": state is SourceState.STALE,
+        **{name: mark[name] for name in ("epoch", "restarts", "last_error")},
+    }
+
+
+def _aside(causes: Mapping[str, int]) -> Record:
+    """How much was set aside, and the commonest causes; the rest of them in one."""
+    ordered = sorted(causes.items(), key=lambda cause: (-cause[1], cause[0]))
+    shown = [{"because": because, "count": count} for because, count in ordered[:CAUSES_SHOWN]]
+    if rest := sum(count for _, count in ordered[CAUSES_SHOWN:]):
+        shown.append({"because": OTHER_CAUSES, "count": rest})
+    return {"set_aside": sum(causes.values()), "set_aside_causes": shown}

@@ -1,0 +1,181 @@
+"""The door to DuckDB: open a file, ask, and write in one transaction."""
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from threading import RLock
+from typing import Final
+from weakref import WeakValueDictionary
+
+import duckdb
+import polars as pl
+import pyarrow as pa
+
+from domain.errors import StoreError
+from domain.window import Clock, SystemClock
+from store.migrate import migrate
+
+_HOLDER: Final = re.compile(r"\(PID (\d+)\)")
+_READS: Final = (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN)
+_CLOCK: Final = SystemClock()
+# Within a process DuckDB would share the file, and two stores would number facts twice.
+_OPEN: Final[WeakValueDictionary[Path, "Engine"]] = WeakValueDictionary()
+
+
+class Engine:
+    """
+    One open database: any number of threads read, one at a time writes.
+
+    Each read gets a cursor of its own and sees the last commit; the connection that the cursors
+    come from never runs a query, because an open result would block it.
+    """
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, path: Path | None) -> None:
+        self.name = _name(path)
+        self._connection = connection
+        self._writer = connection.cursor()
+        self._write_lock = RLock()
+        self._schemas: dict[str, pa.Schema] = {}
+        if path is not None:
+            _OPEN[path.resolve()] = self
+
+    @classmethod
+    def connect(
+        cls,
+        path: Path | None,
+        *,
+        memory_limit: str | None,
+        threads: int | None,
+        spill: Path | None,
+        clock: Clock = _CLOCK,
+    ) -> duckdb.DuckDBPyConnection:
+        """
+        A connection to the file, made if it is missing, at the newest schema; None is memory.
+
+        Raises:
+            StoreError: the file is open already, here or elsewhere, or is no store of this version.
+        """
+        if path is not None and path.resolve() in _OPEN:
+            message = f"store {path} is open in this process already: use that one, or close it first"
+            raise StoreError(message)
+        settings = {
+            "memory_limit": memory_limit,
+            "threads": threads,
+            "temp_directory": None if spill is None else str(spill),
+        }
+        config: dict[str, str | bool | int | float | list[str]] = {
+            key: value for key, value in settings.items() if value is not None
+        }
+        try:
+            if path is not None:
+                path.parent.mkdir(parents=True, exist_ok=True)
+            connection = duckdb.connect(":memory:" if path is None else path, config=config)
+        except (duckdb.Error, OSError) as cause:
+            raise StoreError(_why_not(path, str(cause))) from cause
+        try:
+            # date_trunc and the printing of instants follow this setting; cursors inherit it.
+            connection.execute("set global TimeZone = 'UTC'")
+            migrate(connection, now_ms=clock.now_ms(), name=_name(path))
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def rows(self, sql: str, params: Mapping[str, object] | None = None) -> list[dict[str, object]]:
+        """
+        The answer of one query, a dict per row. Of `params` those are used that the text names.
+
+        Raises:
+            StoreError: the text is not one query, or DuckDB refuses it.
+        """
+        with self._reading() as cursor:
+            cursor.execute(sql, _used(cursor, sql, params))
+            names = [column[0] for column in cursor.description or ()]
+            return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+
+    def frame(self, sql: str, params: Mapping[str, object] | None = None) -> pl.DataFrame:
+        """The answer of one query as a frame; as `rows` otherwise."""
+        with self._reading() as cursor:
+            frame: pl.DataFrame = cursor.sql(sql, params=_used(cursor, sql, params)).pl()
+            return frame
+
+    @contextmanager
+    def transaction(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        """
+        The one writing connection, in a transaction: all of it is kept, or nothing.
+
+        Raises:
+            StoreError: DuckDB refuses a statement or the commit; nothing was written.
+        """
+        with self._write_lock, self._told():
+            self._writer.begin()
+            try:
+                yield self._writer
+                self._writer.commit()
+            except BaseException:
+                # After some errors DuckDB has ended the transaction by itself.
+                with suppress(duckdb.Error):
+                    self._writer.rollback()
+                raise
+
+    def schema(self, table: str) -> pa.Schema:
+        """Columns of one of our tables, in order, as Arrow types."""
+        if table not in self._schemas:
+            with self._reading() as cursor:
+                self._schemas[table] = cursor.table(table).limit(0).to_arrow_table().schema
+        return self._schemas[table]
+
+    def close(self) -> None:
+        """Fold the log into the file and let go of it. Closing twice does nothing."""
+        with self._write_lock:
+            # A reader in another thread forbids the checkpoint; the log keeps what was committed.
+            with suppress(duckdb.Error):
+                self._writer.execute("checkpoint")
+            self._writer.close()
+            self._connection.close()
+            for path in [path for path, engine in _OPEN.items() if engine is self]:
+                del _OPEN[path]
+
+    @contextmanager
+    def _reading(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        with self._told(), self._connection.cursor() as cursor:
+            yield cursor
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
+        except duckdb.ConnectionException as cause:
+            message = f"store {self.name} is closed: open it again"
+            raise StoreError(message) from cause
+        except duckdb.Error as cause:
+            message = f"store {self.name}: {cause}"
+            raise StoreError(message) from cause
+
+
+def _used(
+    cursor: duckdb.DuckDBPyConnection, sql: str, params: Mapping[str, object] | None
+) -> dict[str, object]:
+    """The parameters that the text names, for DuckDB refuses any other; the text must only read."""
+    statements = cursor.extract_statements(sql)
+    if len(statements) != 1 or statements[0].type not in _READS:
+        message = f"expected one query that only reads, got: {sql[:200]}"
+        raise StoreError(message)
+    named = statements[0].named_parameters
+    return {name: value for name, value in (params or {}).items() if name in named}
+
+
+def _name(path: Path | None) -> str:
+    return "in memory" if path is None else str(path)
+
+
+def _why_not(path: Path | None, told: str) -> str:
+    if "Could not set lock" not in told:
+        return f"store {_name(path)} cannot be opened: {told}"
+    holder = _HOLDER.search(told)
+    who = f"process {holder[1]}" if holder else "another process"
+    return (
+        f"store {_name(path)} is held by {who}, and DuckDB lets only one process open a file, even to read: "
+        "ask the API of the running gpuledger serve, or stop it"
+    )

@@ -1,0 +1,250 @@
+"""Facts: append a batch with the positions it stands for, and read them back."""
+
+from collections import deque
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import fields
+from itertools import repeat
+from operator import attrgetter
+from typing import Any, Final, NamedTuple, TypeVar
+
+import duckdb
+import polars as pl
+import pyarrow as pa
+
+from domain.facts import (
+    Batch,
+    Description,
+    EventSighting,
+    Known,
+    Moment,
+    ObjectKind,
+    ObjectState,
+    SourceMark,
+    Transition,
+)
+from store.engine import Engine
+
+Made = TypeVar("Made")
+
+# How a column becomes the field of the same name, where the text itself does not do.
+_READERS: Final[dict[str, Callable[[Any], Any]]] = {
+    "kind": {kind.value: kind for kind in ObjectKind}.__getitem__,
+    "moment": {moment.value: moment for moment in Moment}.__getitem__,
+    "body": str.encode,
+}
+
+_UPSERT_OBJECTS: Final = """
+insert into object_state by name
+from incoming
+on conflict do update set
+    kind = excluded.kind,
+    namespace = excluded.namespace,
+    name = excluded.name,
+    resource_version = excluded.resource_version,
+    seen_ms = excluded.seen_ms,
+    gone_ms = excluded.gone_ms
+"""
+
+_UPSERT_MARKS: Final = """
+insert into source_mark by name
+from incoming
+on conflict do update set
+    resource_version = excluded.resource_version,
+    epoch = excluded.epoch,
+    seen_ms = excluded.seen_ms,
+    cluster_uid = excluded.cluster_uid,
+    last_error = excluded.last_error,
+    restarts = excluded.restarts
+"""
+
+# The grain of each is its table's: the facts of one cluster, in the order of arrival.
+_TRANSITIONS: Final = """
+select transition.* from transition
+where cluster = $cluster and ($uids is null or uid in (select unnest($uids::varchar[])))
+order by seq
+"""
+_DESCRIPTIONS: Final = """
+select description.* from description
+where
+    cluster = $cluster
+    and ($uids is null or uid in (select unnest($uids::varchar[])))
+    and ($kinds is null or kind in (select unnest($kinds::varchar[])))
+order by seq
+"""
+_EVENTS: Final = """
+select event_sighting.* from event_sighting
+where cluster = $cluster and ($reasons is null or reason in (select unnest($reasons::varchar[])))
+order by seq
+"""
+_OBJECTS: Final = "select object_state.* from object_state where cluster = $cluster order by uid"
+_MARKS: Final = "select source_mark.* from source_mark where cluster = $cluster order by kind"
+
+_LIVE_TRANSITIONS: Final = """
+select transition.* from transition
+semi join object_state as live
+    on transition.cluster = live.cluster and transition.uid = live.uid and live.gone_ms is null
+where transition.cluster = $cluster
+order by transition.seq
+"""
+
+# One row per live object: what it said of itself last.
+_LIVE_BODIES: Final = """
+select description.uid as uid, arg_max(description.body, description.seq) as body
+from description
+semi join object_state as live
+    on description.cluster = live.cluster and description.uid = live.uid and live.gone_ms is null
+where description.cluster = $cluster
+group by description.uid
+"""
+
+_HIGHEST: Final = """
+select greatest(
+    coalesce((select max(seq) from transition), 0),
+    coalesce((select max(seq) from description), 0),
+    coalesce((select max(seq) from event_sighting), 0),
+    coalesce((select max(seq) from watermark), 0)
+) as seq
+"""
+
+# One row per object with facts beyond the job's watermark; an event tells of whom it regards.
+_CHANGED: Final = """
+with reached as (
+    select coalesce(max(seq), 0) as seq from watermark where cluster = $cluster and job = $job
+),
+
+news as (
+    select uid, seq from transition where cluster = $cluster and seq > (select seq from reached)
+    union all
+    select uid, seq from description where cluster = $cluster and seq > (select seq from reached)
+    union all
+    select unnest([regarding_uid, related_uid]) as uid, seq
+    from event_sighting where cluster = $cluster and seq > (select seq from reached)
+)
+
+select uid, max(seq) as seq from news group by uid
+union all
+select '' as uid, seq from reached
+"""
+
+
+class Changed(NamedTuple):
+    """Whose facts a derived job has not seen yet, and the watermark to write with its result."""
+
+    uids: set[str]
+    seq: int
+
+
+def highest_seq(engine: Engine) -> int:
+    """The number of the newest fact."""
+    return int(engine.frame(_HIGHEST).item())
+
+
+def append(engine: Engine, batch: Batch, *, after_seq: int) -> int:
+    """
+    Write a batch in one transaction; its facts are numbered from `after_seq` + 1.
+
+    Returns:
+        Rows appended.
+
+    Raises:
+        StoreError: nothing of it was written.
+    """
+    with engine.transaction() as connection:
+        write(engine, connection, batch, after_seq=after_seq)
+    return len(batch)
+
+
+def write(engine: Engine, connection: duckdb.DuckDBPyConnection, batch: Batch, *, after_seq: int) -> None:
+    """As `append`, inside a transaction of the caller."""
+    seq = after_seq + 1
+    grown: tuple[tuple[str, list[Any]], ...] = (
+        ("transition", batch.transitions),
+        ("description", batch.descriptions),
+        ("event_sighting", batch.events),
+        ("set_aside", batch.set_aside),
+    )
+    for table, facts in grown:
+        if facts:
+            rows = _arrow(engine.schema(table), batch.cluster, facts, seq=seq)
+            connection.from_arrow(rows).insert_into(table)
+            seq += len(facts)
+    for table, upsert, states in (
+        ("object_state", _UPSERT_OBJECTS, batch.objects.values()),
+        ("source_mark", _UPSERT_MARKS, batch.marks.values()),
+    ):
+        if states:
+            connection.register("incoming", _arrow(engine.schema(table), batch.cluster, states))
+            connection.execute(upsert)
+            connection.unregister("incoming")
+
+
+def known(engine: Engine, cluster: str) -> Known:
+    """What an intake needs in order to tell a new reading from a replayed one."""
+    place = {"cluster": cluster}
+    objects = _made(ObjectState, engine.frame(_OBJECTS, place))
+    marks = _made(SourceMark, engine.frame(_MARKS, place))
+    found = Known(
+        objects={state.uid: state for state in objects},
+        bodies={str(uid): body.encode() for uid, body in engine.frame(_LIVE_BODIES, place).iter_rows()},
+        marks={mark.kind: mark for mark in marks},
+    )
+    for transition in _made(Transition, engine.frame(_LIVE_TRANSITIONS, place)):
+        found.keys.setdefault(transition.uid, []).append(transition.key)
+    return found
+
+
+def changed_since(engine: Engine, cluster: str, job: str) -> Changed:
+    """Objects with facts beyond the job's watermark, and the highest number among those facts."""
+    frame = engine.frame(_CHANGED, {"cluster": cluster, "job": job})
+    return Changed(uids=set(frame["uid"]) - {""}, seq=max(frame["seq"]))
+
+
+def facts_of(
+    engine: Engine, cluster: str, uids: Collection[str] | None = None
+) -> tuple[list[Transition], list[Description]]:
+    """Facts of these objects, or of all, in the order of arrival."""
+    asked = {"cluster": cluster, "uids": None if uids is None else list(uids), "kinds": None}
+    return _made(Transition, engine.frame(_TRANSITIONS, asked)), _made(
+        Description, engine.frame(_DESCRIPTIONS, asked)
+    )
+
+
+def descriptions(engine: Engine, cluster: str, kinds: Iterable[ObjectKind]) -> list[Description]:
+    """What all objects of these kinds said of themselves, in the order of arrival."""
+    asked = {"cluster": cluster, "uids": None, "kinds": [kind.value for kind in kinds]}
+    return _made(Description, engine.frame(_DESCRIPTIONS, asked))
+
+
+def events_of(engine: Engine, cluster: str, reasons: Collection[str] | None = None) -> list[EventSighting]:
+    """Sightings of events with these reasons, or of all, in the order of arrival."""
+    asked = {"cluster": cluster, "reasons": None if reasons is None else list(reasons)}
+    return _made(EventSighting, engine.frame(_EVENTS, asked))
+
+
+def _arrow(schema: pa.Schema, cluster: str, rows: Collection[object], *, seq: int = 0) -> pa.Table:
+    """The rows in the table's columns; a field has the name of its column."""
+    columns = []
+    for column in schema:
+        if column.name == "cluster":
+            columns.append(pa.repeat(cluster, len(rows)))
+        elif column.name == "seq":
+            columns.append(pl.int_range(seq, seq + len(rows), eager=True).to_arrow())
+        else:
+            columns.append(pa.array(list(map(attrgetter(column.name), rows)), column.type))
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _made(make: type[Made], frame: pl.DataFrame) -> list[Made]:
+    """
+    One object per row, each field from the column of its name.
+
+    The fields are set through their slots: the way of a frozen class's own `__init__` takes five
+    times as long, and every refresh reads facts back.
+    """
+    made = list(map(object.__new__, repeat(make, frame.height)))
+    for field in fields(make):  # type: ignore[arg-type]
+        values: Iterable[Any] = frame[field.name].to_list()
+        if field.name in _READERS:
+            values = map(_READERS[field.name], values)
+        deque(map(getattr(make, field.name).__set__, made, values), maxlen=0)
+    return made

@@ -1,0 +1,120 @@
+"""What a scrape shows of a snapshot, and that Prometheus can read it."""
+
+import subprocess
+from dataclasses import replace
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from alerts.exporter import LABELS, OVER_BUDGET, SERIES_BUDGET, Exporter
+from analytics.metrics import REGISTRY
+from domain.errors import PolicyError
+from domain.metric import Measurement, Sample
+from domain.window import FixedClock
+from tests.golden.cases import answer, case_files, read
+
+NOW_MS = 1_000_000
+
+
+def scrape(*measurements: Measurement, sources: dict[str, int] | None = None) -> dict[str, float]:
+    """Series and values of one scrape, labels in alphabetical order."""
+    exporter = Exporter(REGISTRY, FixedClock(NOW_MS))
+    exporter.publish(measurements, 500_000, sources or {})
+    return {
+        sample.name + str(sorted(sample.labels.items())): sample.value
+        for family in text_string_to_metric_families(exporter.text().decode())
+        for sample in family.samples
+    }
+
+
+def measured(metric: str, sample: Sample) -> Measurement:
+    return Measurement(metric=metric, as_of_ms=500_000, sample=sample)
+
+
+def from_golden_cases() -> list[Measurement]:
+    """Measurements of every metric, as its golden cases give them for the exported labels."""
+    found = []
+    for file in case_files():
+        metric = REGISTRY[file.parent.name]
+        case = {**read(file), "by": list(metric.labels)}
+        for row in answer({key: value for key, value in case.items() if key != "only"}, metric.name):
+            labels = {
+                name: value for name, value in row.items() if name in LABELS and name != "undefined_because"
+            }
+            sample = Sample(
+                labels=labels,
+                value=row.get("value"),
+                lower_bound=row.get("lower_bound", False),
+                undefined_because=row.get("undefined_because", ""),
+            )
+            found.append(measured(metric.name, sample))
+    return list({(each.metric, str(each.sample.labels)): each for each in found}.values())
+
+
+@pytest.mark.prometheus
+def test_promtool_finds_nothing_to_complain_of() -> None:
+    exporter = Exporter(REGISTRY, FixedClock(NOW_MS))
+    exporter.publish(from_golden_cases(), NOW_MS, {"east": NOW_MS})
+    text = exporter.text()
+    assert all(f"# TYPE gpuledger_{name} ".encode() in text for name in REGISTRY)
+    done = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, check=False)
+    assert (done.returncode, done.stderr.decode()) == (0, "")
+
+
+def test_before_the_first_snapshot_there_is_nothing() -> None:
+    assert Exporter(REGISTRY).text() == b""
+
+
+def test_an_undefined_value_has_no_series_and_is_counted_by_its_reason() -> None:
+    labels = {
+        "cluster": "east",
+        "queue": "q",
+        "service_class": "batch",
+        "quantile": "0.5",
+        "estimator": "started",
+    }
+    series = scrape(measured("queue_wait_seconds", Sample.undefined(labels, "none placed")))
+    assert not [name for name in series if name.startswith("gpuledger_queue_wait_seconds")]
+    assert series["gpuledger_undefined[('because', 'none placed'), ('metric', 'queue_wait_seconds')]"] == 1
+
+
+def test_a_lower_bound_is_marked_by_its_companion() -> None:
+    labels = {"cluster": "east", "gpu_model": "A100"}
+    series = scrape(
+        measured("free_gpus", Sample(labels=labels, value=3.5, lower_bound=True)),
+        measured("free_gpus", Sample(labels={**labels, "gpu_model": "H100"}, value=8.0)),
+    )
+    assert series["gpuledger_free_gpus[('cluster', 'east'), ('gpu_model', 'A100')]"] == 3.5
+    assert series["gpuledger_free_gpus_lower_bound[('cluster', 'east'), ('gpu_model', 'A100')]"] == 1
+    assert series["gpuledger_free_gpus_lower_bound[('cluster', 'east'), ('gpu_model', 'H100')]"] == 0
+
+
+def test_a_scrape_tells_its_age_by_the_clock_of_the_machine() -> None:
+    series = scrape(sources={"east": 990_000})
+    assert series["gpuledger_measured_timestamp_seconds[]"] == 1000
+    assert series["gpuledger_as_of_timestamp_seconds[]"] == 500
+    assert series["gpuledger_source_seen_timestamp_seconds[('cluster', 'east')]"] == 990
+
+
+def test_first_waits_are_a_histogram_with_the_targets_as_edges() -> None:
+    series = scrape(*(each for each in from_golden_cases() if each.metric == "first_wait_seconds"))
+    edge = (
+        "gpuledger_first_wait_seconds_bucket[('cluster', 'east'), ('le', '%s'), ('service_class', 'batch')]"
+    )
+    assert [series[edge % name] for name in ("10.0", "300.0", "3600.0", "86400.0", "+Inf")] == [1, 2, 3, 3, 3]
+    assert series["gpuledger_first_wait_seconds_sum[('cluster', 'east'), ('service_class', 'batch')]"] == 601
+
+
+def test_series_over_the_budget_are_left_out_and_counted() -> None:
+    many = [
+        measured("free_gpus", Sample(labels={"cluster": "east", "gpu_model": str(number)}, value=1.0))
+        for number in range(SERIES_BUDGET + 2)
+    ]
+    series = scrape(*many)
+    assert series[f"gpuledger_undefined[('because', '{OVER_BUDGET}'), ('metric', 'free_gpus')]"] == 2
+
+
+def test_a_metric_that_would_export_a_series_per_node_is_refused() -> None:
+    held = REGISTRY["held_gpus"]
+    with pytest.raises(PolicyError, match=r"held_gpus, exported labels \['node'\]"):
+        Exporter({"held_gpus": replace(held, labels=("cluster", "node"))})

@@ -1,0 +1,120 @@
+"""The connection to an API server, against a real one on the loopback."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from kubernetes.client import Configuration
+
+from collector.kube.client import Connection
+from collector.kube.discovery import discover
+from collector.kube.watch_steps import Outcome
+from collector.translator import find
+from domain.errors import SettingsError, UnreachableError
+from tests.fake_cluster import FakeCluster
+
+PODS = "/api/v1/pods"
+WORKLOADS = "/apis/kueue.x-k8s.io/{}/workloads"
+WATCH = {"watch": "1", "resourceVersion": "100", "timeoutSeconds": "60"}
+
+
+@pytest.fixture
+def cluster() -> Iterator[FakeCluster]:
+    with FakeCluster() as running:
+        running.serve(PODS)
+        yield running
+
+
+def connected(cluster: FakeCluster) -> Connection:
+    return Connection(Configuration(host=cluster.url))
+
+
+def outcome_of_workloads(cluster: FakeCluster) -> tuple[Outcome, str]:
+    translator = find("kueue.x-k8s.io", "Workload")
+    assert translator is not None
+    answered = discover(connected(cluster), translator)
+    return answered.outcome, answered.version
+
+
+def test_a_kubeconfig_names_the_server_and_the_token(cluster: FakeCluster, tmp_path: Path) -> None:
+    path = tmp_path / "kubeconfig"
+    path.write_text(
+        f"""
+apiVersion: v1
+kind: Config
+clusters: [{{name: c, cluster: {{server: "{cluster.url}"}}}}]
+users: [{{name: u, user: {{token: secret}}}}]
+contexts: [{{name: here, context: {{cluster: c, user: u}}}}]
+"""
+    )
+    answer = Connection.open(kubeconfig=path, context="here").get(PODS, {"limit": "500"})
+    assert answer.status == 200
+    assert answer.headers["content-type"] == "application/json"
+    assert cluster.authorizations == ["Bearer secret"]
+    with pytest.raises(SettingsError, match=r"context elsewhere: .*--context"):
+        Connection.open(kubeconfig=path, context="elsewhere")
+
+
+def test_a_kubeconfig_that_is_not_there_is_a_settings_error(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=r"missing, context current: .*--kubeconfig"):
+        Connection.open(kubeconfig=tmp_path / "missing")
+
+
+def test_a_server_that_is_not_there_is_unreachable() -> None:
+    with pytest.raises(UnreachableError, match=r"GET http://127\.0\.0\.1:9/api/v1/pods: no answer"):
+        Connection(Configuration(host="http://127.0.0.1:9")).get(PODS, {})
+
+
+def test_a_silent_stream_is_given_up_after_its_time(cluster: FakeCluster) -> None:
+    connection = connected(cluster)
+    stream = connection.stream(PODS, WATCH, read_seconds=0.05)
+    with pytest.raises(UnreachableError, match="silent"):
+        list(stream)
+    connection.release(stream)
+
+
+def test_a_line_that_is_cut_off_is_not_given(cluster: FakeCluster) -> None:
+    connection = connected(cluster)
+    stream = connection.stream(PODS, WATCH, read_seconds=10)
+    lines = iter(stream)
+    cluster.send_line(PODS, b"whole")
+    assert next(lines) == b"whole"
+    cluster.cut_watches(PODS)
+    with pytest.raises(UnreachableError):
+        next(lines)
+    connection.release(stream)
+
+
+def test_closing_the_connection_wakes_a_reader_and_ends_all_use(cluster: FakeCluster) -> None:
+    connection = connected(cluster)
+    stream = connection.stream(PODS, WATCH, read_seconds=60)
+    reading = threading.Event()
+
+    def read() -> None:
+        reading.set()
+        with suppress(UnreachableError):
+            list(stream)
+
+    thread = threading.Thread(target=read, daemon=True)
+    thread.start()
+    assert reading.wait(5)
+    connection.close()
+    thread.join(5)
+    assert not thread.is_alive()
+    with pytest.raises(UnreachableError, match="closed"):
+        connection.get(PODS, {})
+
+
+def test_the_newer_of_two_served_versions_is_read(cluster: FakeCluster) -> None:
+    cluster.serve(WORKLOADS.format("v1beta1"))
+    assert outcome_of_workloads(cluster) == (Outcome.FOUND, "v1beta1")
+    cluster.serve(WORKLOADS.format("v1beta2"))
+    assert outcome_of_workloads(cluster) == (Outcome.FOUND, "v1beta2")
+
+
+def test_a_kind_is_absent_when_its_group_or_its_crd_is(cluster: FakeCluster) -> None:
+    assert outcome_of_workloads(cluster) == (Outcome.NOT_INSTALLED, "")
+    cluster.serve("/apis/kueue.x-k8s.io/v1beta2/cohorts")
+    assert outcome_of_workloads(cluster) == (Outcome.NOT_INSTALLED, "")

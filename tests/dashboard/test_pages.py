@@ -1,0 +1,163 @@
+"""Each page on a filled, an empty, a stale and a failing API."""
+
+import os
+from datetime import timedelta
+
+import pytest
+import streamlit as st
+from streamlit.testing.v1 import AppTest
+
+from dashboard.shared import data
+from dashboard.shared.launch import APP
+from tests.dashboard import fake_api
+from tests.dashboard.conftest import Open
+from tests.dashboard.fake_api import Scenario
+
+PAGES = ("home", "queues", "jobs", "job", "sources", "definitions")
+WITH_DATA = tuple(page for page in PAGES if page != "definitions")
+JOB = {"uid": "uid-7"}
+
+
+def words(app: AppTest) -> str:
+    """Everything that a reader sees as text."""
+    kinds = ("header", "subheader", "markdown", "caption", "info", "warning", "error", "success")
+    found = [getattr(element, "value", "") for kind in kinds for element in app.get(kind)]
+    found += [element.proto.body for element in app.get("html")]
+    found += [f"{tile.label} {tile.value} {tile.delta}" for tile in app.metric]
+    return "\n".join(str(text) for text in found)
+
+
+def params(page: str) -> dict[str, str]:
+    return JOB if page == "job" else {}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_shows_data_and_no_trouble(page: str, open_page: Open) -> None:
+    app = open_page(page, Scenario(), **params(page))
+    assert not app.exception
+    assert not [warning.value for warning in app.warning]
+    expected = {
+        "home": [
+            "≥ 9 m 0 s",
+            "at least 4 m 0 s past target",
+            "asking 71 GPUs",
+            "nlp/train-llm-0",
+            "Past target: interactive",
+        ],
+        "queues": ["nlp-interactive", "≥ 9 m 0 s", "1 h 21 m (few)", "2 h 14 m", "60 m"],
+        "jobs": ["nlp/train-llm-0", "1 to 25 of 60 workloads", "job?uid=uid-0"],
+        "job": [
+            "Waited 9 m 0 s for placement, then ran 40 m on gpu-node-03; succeeded",
+            "Preempted once",
+            'job?uid=uid-0"',
+            "nlp/train-llm-0",
+        ],
+        "sources": ["ClusterQueue", "410 Gone", "read in time", "is negative", "kubectl edit"],
+        "definitions": ["What queue wait means", "queue_wait_seconds", "kept back by its owner"],
+    }[page]
+    shown = words(app)
+    assert [text for text in expected if text not in shown] == []
+    if page in WITH_DATA:
+        assert "UTC, 1" in shown  # as of 22:41:03 UTC, 12 s ago
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_an_empty_store_is_told_in_a_sentence(page: str, open_page: Open) -> None:
+    app = open_page(page, Scenario(name="empty"), **params(page))
+    assert not app.exception
+    assert not app.error
+    expected = {
+        "home": "Nobody waits for GPUs.",
+        "queues": "No workload waited here, last 24 h.",
+        "jobs": "No workload matches these filters.",
+        "job": "there is none",
+        "sources": "No source has been read yet.",
+        "definitions": "What queue wait means",
+    }[page]
+    assert expected in words(app)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_stale_sources_are_told_on_every_page(page: str, open_page: Open) -> None:
+    app = open_page(page, Scenario(name="stale", age=timedelta(hours=2)), **params(page))
+    assert not app.exception
+    assert any("Stale data." in warning.value for warning in app.warning)
+    assert any("Not live." in info.value and "2 h 0 m ago" in info.value for info in app.info)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_failing_api_is_told_with_what_it_said(page: str, open_page: Open) -> None:
+    app = open_page(page, Scenario(status=500), **params(page))
+    assert not app.exception
+    assert any("the store is closed" in error.value for error in app.error)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_viewer_without_permission_is_told_whom_to_ask(page: str, open_page: Open) -> None:
+    app = open_page(page, Scenario(status=403), **params(page))
+    assert not app.exception
+    assert any("Ask an admin" in warning.value for warning in app.warning)
+
+
+def test_an_api_that_is_down_is_told_with_the_command_that_starts_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    st.cache_data.clear()
+    monkeypatch.setitem(os.environ, data.API_URL, "http://127.0.0.1:9")
+    app = AppTest.from_file(str(APP), default_timeout=60).run()
+    assert not app.exception
+    assert any("gpuledger serve" in error.value for error in app.error)
+
+
+def test_a_job_that_waits_past_its_target_says_by_how_much(open_page: Open) -> None:
+    app = open_page("job", Scenario(), uid="uid-0")
+    (verdict,) = [error.value for error in app.error]
+    assert "for quota in queue nlp-batch; target of batch is 60 m: past it by 1 h 14 m." in verdict.replace(
+        "\\", ""
+    )
+
+
+def test_an_unknown_job_is_not_found(open_page: Open) -> None:
+    app = open_page("job", Scenario(), uid="nobody")
+    assert any("Not found." in warning.value for warning in app.warning)
+
+
+def test_filters_of_the_address_reach_the_api(open_page: Open) -> None:
+    scenario = Scenario()
+    open_page("jobs", scenario, team="nlp", state="waiting", sort="-queue_wait_seconds", page="2")
+    asked = [query for path, query in scenario.seen if path == "/api/v1/workloads"][-1]
+    wanted = {
+        "team": "nlp",
+        "state": "queued,checking,placing",
+        "sort": "-queue_wait_seconds",
+        "page": "2",
+        "page_size": "25",
+    }
+    assert {name: asked.get(name) for name in wanted} == wanted
+
+
+def test_home_asks_for_the_longest_current_wait_first_and_shows_it(open_page: Open) -> None:
+    scenario = Scenario()
+    shown = words(open_page("home", scenario))
+    asked = [query for path, query in scenario.seen if path == "/api/v1/workloads"][-1]
+    assert asked["sort"] == "-waiting_seconds"
+    assert "Waits now" in shown
+    # The first of the fake's workloads waits 8040 s, past the 60 minutes of batch.
+    assert shown.count("▲ 2 h 14 m") == 2
+
+
+def test_the_instant_of_the_address_reaches_every_question(open_page: Open) -> None:
+    scenario = Scenario()
+    app = open_page("queues", scenario, as_of="2026-11-01T00:00:00Z")
+    assert any("2026-11-01T00:00:00Z" in info.value for info in app.info)
+    asked = [query for path, query in scenario.seen if path == "/api/v1/metrics/queue_wait_seconds"]
+    assert asked[-1]["as_of"] == "2026-11-01T00:00:00Z"
+
+
+def test_what_one_viewer_was_told_is_not_served_to_another() -> None:
+    st.cache_data.clear()
+    scenario = Scenario()
+    secret = ("X-Gpuledger-Proxy-Secret", "s")
+    with fake_api.running(scenario) as address:
+        for user in ("ann", "ann", "bob"):
+            data._fetch(f"{address}/api/v1/sources", (), (("X-Forwarded-User", user), secret))
+    assert [query["x-forwarded-user"] for _, query in scenario.seen] == ["ann", "bob"]
+    assert all(query["x-gpuledger-proxy-secret"] == "s" for _, query in scenario.seen)

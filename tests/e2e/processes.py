@@ -1,0 +1,95 @@
+"""Real processes of the product and of Prometheus, on free ports of this machine."""
+
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+import requests
+
+# On a loaded machine with two cores; it takes some 8 s on an idle one.
+READY_SECONDS = 60.0
+END_SECONDS = 30.0
+Found = TypeVar("Found")
+
+
+@dataclass(frozen=True, slots=True)
+class Demo:
+    """A running `gpuledger demo`; `output` is where its words go."""
+
+    process: "subprocess.Popen[bytes]"
+    api: str
+    dashboard: str
+    output: Path
+
+    def interrupt(self) -> int:
+        """Press Ctrl-C; gives its exit code."""
+        self.process.send_signal(signal.SIGINT)
+        return self.process.wait(END_SECONDS)
+
+
+@contextmanager
+def demo(folder: Path, *options: str) -> Iterator[Demo]:
+    """`gpuledger demo` with these options, from when it has printed its addresses."""
+    api_port, dashboard_port = free_ports(2)
+    ports = ["--port", str(api_port), "--dashboard-port", str(dashboard_port)]
+    output = folder / "demo.txt"
+    command = [sys.executable, "-m", "service.cli", "demo", *ports, *options]
+    with started(command, output) as process:
+        running = Demo(process, f"http://127.0.0.1:{api_port}", f"http://127.0.0.1:{dashboard_port}", output)
+        until(lambda: "Ctrl-C" in output.read_text() or None, process, output, seconds=READY_SECONDS)
+        yield running
+
+
+@contextmanager
+def started(command: Sequence[str], output: Path) -> "Iterator[subprocess.Popen[bytes]]":
+    """A process whose words go to a file; it is ended at the end."""
+    with output.open("wb") as file:
+        process = subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT)
+    try:
+        yield process
+    finally:
+        process.terminate()
+        try:
+            process.wait(END_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def until(
+    look: Callable[[], Found | None], process: "subprocess.Popen[bytes]", output: Path, *, seconds: float
+) -> Found:
+    """The first thing that `look` finds; fails with the process's words when it ends or time runs out."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        found = look()
+        if found is not None:
+            return found
+        assert process.poll() is None, f"ended with {process.returncode}: {output.read_text()}"
+        time.sleep(0.25)
+    message = f"not within {seconds:.0f} s; the process said: {output.read_text()}"
+    raise AssertionError(message)
+
+
+def fetch(url: str, **parameters: str) -> requests.Response:
+    """The answer, which must be a success."""
+    reply = requests.get(url, params=parameters, timeout=10)
+    assert reply.status_code == 200, f"{url}: {reply.status_code} {reply.text[:500]}"
+    return reply
+
+
+def free_ports(number: int) -> list[int]:
+    """Ports that nobody listens on now."""
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(number)]
+    try:
+        return [int(one.getsockname()[1]) for one in sockets]
+    finally:
+        for one in sockets:
+            one.close()

@@ -1,0 +1,191 @@
+"""An API server over real HTTP on the loopback, as far as list-and-watch needs one."""
+
+import json
+import threading
+from collections.abc import Callable
+from functools import partial
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
+from typing import Self
+from urllib.parse import parse_qsl, urlsplit
+
+from typing_extensions import override
+
+from tests.fake_etcd import FakeEtcd, JsonObject, Resource, status_body
+
+
+class FakeCluster(FakeEtcd):
+    """Use as a context manager."""
+
+    def __init__(self, *, page_limit: int = 500, cluster_uid: str = "cluster-1") -> None:
+        super().__init__(page_limit=page_limit, cluster_uid=cluster_uid)
+        self._server = _Server(("127.0.0.1", 0), _Handler)
+        self._server.cluster = self
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
+
+    @property
+    def url(self) -> str:
+        """Where it listens."""
+        return f"http://127.0.0.1:{self._server.server_port}"
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        with self.changed:
+            self.stopping = True
+            self.changed.notify_all()
+        self._server.shutdown()
+        self._server.server_close()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    cluster: FakeEtcd
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: _Server
+
+    @override
+    def log_message(self, format: str, *args: object) -> None:
+        """Say nothing."""
+
+    def do_GET(self) -> None:
+        cluster = self.server.cluster
+        url = urlsplit(self.path)
+        query = dict(parse_qsl(url.query))
+        with cluster.changed:
+            cluster.requests.append((url.path, query))
+            cluster.authorizations.append(self.headers.get("Authorization", ""))
+            resource = cluster.resource(url.path)
+            answer = self._plain_answer(cluster, url.path, resource, query)
+        if answer is not None:
+            self._send(*answer)
+        elif resource is not None:
+            try:
+                _Watch(cluster, url.path, resource, query, self._chunk).run(self)
+            except OSError:  # the reader has gone
+                self.close_connection = True
+
+    def _plain_answer(
+        self,
+        cluster: FakeEtcd,
+        path: str,
+        resource: Resource | None,
+        query: dict[str, str],
+    ) -> tuple[int, JsonObject, dict[str, str]] | None:
+        if path == "/api/v1/namespaces/kube-system":
+            return 200, {"kind": "Namespace", "metadata": {"uid": cluster.cluster_uid}}, {}
+        if resource is None:
+            found = cluster.discovery(path)
+            return (404, status_body(404, "NotFound"), {}) if found is None else (200, found, {})
+        if resource.forbidden:
+            return 403, status_body(403, "Forbidden"), {}
+        if resource.canned:
+            canned = resource.canned.popleft()
+            return canned.status, status_body(canned.status, canned.reason), canned.headers
+        if "watch" in query:
+            gone = cluster.is_gone(int(query["resourceVersion"]))
+            return (410, status_body(410, "Expired"), {}) if gone and cluster.gone_as_http else None
+        page = cluster.listing(resource, query)
+        return (410, status_body(410, "Expired"), {}) if page is None else (200, page, {})
+
+    def _send(self, status: int, body: JsonObject, headers: dict[str, str]) -> None:
+        data = json.dumps(body, separators=(",", ":")).encode()
+        self.send_response(status)
+        for name, value in ({"Content-Type": "application/json"} | headers).items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def _chunk(self, data: bytes) -> None:
+        self.wfile.write(b"%x\r\n%b\r\n" % (len(data), data))
+        self.wfile.flush()
+
+
+class _Watch:
+    """One open watch."""
+
+    def __init__(
+        self,
+        cluster: FakeEtcd,
+        path: str,
+        resource: Resource,
+        query: dict[str, str],
+        send: Callable[[bytes], None],
+    ) -> None:
+        self._cluster, self._path, self._resource, self._send = cluster, path, resource, send
+        self._from = int(query["resourceVersion"])
+        self._seconds = float(query["timeoutSeconds"])
+        self._extra_sent = len(resource.extra)
+        self._closings, self._cuts = resource.closings, resource.cuts
+
+    def run(self, handler: _Handler) -> None:
+        handler.send_response(200)
+        handler.send_header("Content-Type", "application/json")
+        handler.send_header("Transfer-Encoding", "chunked")
+        handler.end_headers()
+        if self._cluster.is_gone(self._from):
+            gone = {"type": "ERROR", "object": status_body(410, "Expired")}
+            self._send(json.dumps(gone).encode() + b"\n")
+            self._send(b"")
+            return
+        with self._cluster.changed:
+            self._resource.watches += 1
+        try:
+            self._pump(handler)
+        finally:
+            with self._cluster.changed:
+                self._resource.watches -= 1
+
+    def _pump(self, handler: _Handler) -> None:
+        sent = -1 if self._resource.replay else self._from
+        while True:
+            with self._cluster.changed:
+                self._cluster.changed.wait_for(partial(self._has_news, sent), self._seconds)
+                lines, sent = self._news(sent)
+                cut = self._cuts != self._resource.cuts
+                ended = cut or self._has_ended() or not (lines or self._resource.silent)
+            for line in lines:
+                self._send(line + b"\n")
+            if cut:
+                self._send(b'{"type":"MODIFIED","object":{"metada')
+                handler.close_connection = True
+                return
+            if ended:
+                self._send(b"")
+                return
+
+    def _has_ended(self) -> bool:
+        served = self._cluster.resource(self._path) is self._resource
+        return self._closings != self._resource.closings or self._cluster.stopping or not served
+
+    def _has_news(self, sent: int) -> bool:
+        if self._has_ended() or self._cuts != self._resource.cuts:
+            return True
+        if self._resource.silent:
+            return False
+        newest = self._resource.history[-1].revision if self._resource.history else sent
+        return newest > sent or len(self._resource.extra) > self._extra_sent
+
+    def _news(self, sent: int) -> tuple[list[bytes], int]:
+        # An error that ends the watch is sent even when changes are held back.
+        extra = self._resource.extra[self._extra_sent :]
+        self._extra_sent += len(extra)
+        if self._resource.silent:
+            return extra, sent
+        changes = [change for change in self._resource.history if change.revision > sent]
+        lines = [
+            json.dumps({"type": change.event_type, "object": change.body}, separators=(",", ":")).encode()
+            for change in changes
+        ]
+        return lines + extra, changes[-1].revision if changes else sent

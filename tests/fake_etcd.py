@@ -1,0 +1,259 @@
+"""
+What the fake API server serves: objects, their history by revision, and its misbehaviour.
+
+It keeps them as etcd does and can do what real servers do to a reader: forget history, refuse,
+fall silent, close, cut a line, repeat itself, be restored to an earlier revision.
+"""
+
+import copy
+import json
+import threading
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+JsonObject = dict[str, Any]
+
+
+class Canned(NamedTuple):
+    """An answer that replaces the next ordinary one."""
+
+    status: int
+    reason: str
+    headers: dict[str, str]
+
+
+class Change(NamedTuple):
+    """One entry of the history."""
+
+    revision: int
+    event_type: str
+    body: JsonObject
+
+
+@dataclass(slots=True)
+class Resource:
+    objects: dict[str, JsonObject] = field(default_factory=dict)
+    history: list[Change] = field(default_factory=list)
+    # Lines outside the history (bookmarks, errors), sent to streams that are open.
+    extra: list[bytes] = field(default_factory=list)
+    canned: deque[Canned] = field(default_factory=deque)
+    forbidden: bool = False
+    silent: bool = False
+    closings: int = 0
+    cuts: int = 0
+    replay: bool = False
+    watches: int = 0
+
+
+@dataclass(slots=True)
+class Backup:
+    """What a backup of etcd holds."""
+
+    revision: int
+    compacted: int
+    resources: dict[str, tuple[dict[str, JsonObject], list[Change]]]
+
+
+class FakeEtcd:
+    """Paths of resources are those of the API: `/api/v1/pods`."""
+
+    def __init__(self, *, page_limit: int = 500, cluster_uid: str = "cluster-1") -> None:
+        self.page_limit = page_limit
+        self.cluster_uid = cluster_uid
+        self.gone_as_http = False
+        self.expired_tokens = 0
+        self.requests: list[tuple[str, dict[str, str]]] = []
+        self.authorizations: list[str] = []
+        self.changed = threading.Condition()
+        self.stopping = False
+        self._revision = 100
+        self._compacted = 0
+        self._resources: dict[str, Resource] = {}
+
+    # --- what is installed and what it holds
+
+    def serve(self, *paths: str) -> None:
+        """Install resources."""
+        with self.changed:
+            for path in paths:
+                self._resources.setdefault(path, Resource())
+
+    def remove(self, path: str) -> None:
+        """Take a resource away, as when its CRD is deleted; its watches end."""
+        with self.changed:
+            self._resources.pop(path)
+            self.changed.notify_all()
+
+    def apply(self, path: str, body: JsonObject) -> str:
+        """Create or change the object of that uid; gives its resourceVersion."""
+        with self.changed:
+            resource = self._resources[path]
+            self._revision += 1
+            stored = copy.deepcopy(body)
+            stored["metadata"]["resourceVersion"] = str(self._revision)
+            uid = stored["metadata"]["uid"]
+            event_type = "MODIFIED" if uid in resource.objects else "ADDED"
+            resource.objects[uid] = stored
+            resource.history.append(Change(self._revision, event_type, stored))
+            self.changed.notify_all()
+            return str(self._revision)
+
+    def delete(self, path: str, uid: str) -> None:
+        """Delete an object."""
+        with self.changed:
+            resource = self._resources[path]
+            self._revision += 1
+            last = copy.deepcopy(resource.objects.pop(uid))
+            last["metadata"]["resourceVersion"] = str(self._revision)
+            resource.history.append(Change(self._revision, "DELETED", last))
+            self.changed.notify_all()
+
+    # --- what it does to a reader
+
+    def compact(self) -> None:
+        """Forget the history: a watch from before now gets a 410."""
+        with self.changed:
+            self._compacted = self._revision
+            for resource in self._resources.values():
+                resource.history.clear()
+
+    def bookmark(self, path: str, revision: int | None = None) -> str:
+        """Send a bookmark to the open watches."""
+        with self.changed:
+            at = str(self._revision if revision is None else revision)
+            self._extra(path, {"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": at}}})
+            return at
+
+    def send_error(self, path: str, code: int, reason: str) -> None:
+        """Send an ERROR line, at HTTP 200, to the open watches and end them."""
+        with self.changed:
+            self._extra(path, {"type": "ERROR", "object": status_body(code, reason)})
+            self._resources[path].closings += 1
+
+    def send_line(self, path: str, line: bytes) -> None:
+        """Send any bytes as a line to the open watches."""
+        with self.changed:
+            self._resources[path].extra.append(line)
+            self.changed.notify_all()
+
+    def close_watches(self, path: str) -> None:
+        """End the open watches in good order."""
+        with self.changed:
+            self._resources[path].closings += 1
+            self.changed.notify_all()
+
+    def cut_watches(self, path: str) -> None:
+        """Break the open watches in the middle of a line."""
+        with self.changed:
+            self._resources[path].cuts += 1
+            self.changed.notify_all()
+
+    def silence(self, path: str, *, silent: bool = True) -> None:
+        """Keep watches open and say nothing, as a dead peer does."""
+        with self.changed:
+            self._resources[path].silent = silent
+            self.changed.notify_all()
+
+    def forbid(self, path: str, *, forbidden: bool = True) -> None:
+        """Answer 403."""
+        with self.changed:
+            self._resources[path].forbidden = forbidden
+
+    def replay_on_reconnect(self, path: str) -> None:
+        """Let every new watch begin with the whole history, whatever version it asks for."""
+        with self.changed:
+            self._resources[path].replay = True
+
+    def answer_next(self, path: str, status: int, reason: str, **headers: str) -> None:
+        """Replace the next answer for a resource; headers are spelt with underscores."""
+        with self.changed:
+            spelt = {name.replace("_", "-"): value for name, value in headers.items()}
+            self._resources[path].canned.append(Canned(status, reason, spelt))
+
+    def backup(self) -> Backup:
+        """What `restore` brings back."""
+        with self.changed:
+            held = {
+                path: (copy.deepcopy(resource.objects), list(resource.history))
+                for path, resource in self._resources.items()
+            }
+            return Backup(self._revision, self._compacted, held)
+
+    def restore(self, state: Backup) -> None:
+        """Go back to a backup: the revision falls, and watches end."""
+        with self.changed:
+            self._revision, self._compacted = state.revision, state.compacted
+            for path, (objects, history) in state.resources.items():
+                resource = self._resources[path]
+                resource.objects, resource.history = copy.deepcopy(objects), list(history)
+                resource.closings += 1
+            self.changed.notify_all()
+
+    # --- what a test may ask
+
+    def held(self, path: str, uid: str) -> JsonObject:
+        """An object as it is now."""
+        with self.changed:
+            return self._resources[path].objects[uid]
+
+    def asked(self, path: str, *, watch: bool) -> list[dict[str, str]]:
+        """The queries of the lists or watches of a resource so far."""
+        with self.changed:
+            return [query for at, query in self.requests if at == path and ("watch" in query) == watch]
+
+    def open_watches(self, path: str) -> int:
+        """Watches of a resource that are open now."""
+        with self.changed:
+            return self._resources[path].watches
+
+    # --- used by the handler, which holds `changed`
+
+    def resource(self, path: str) -> Resource | None:
+        """The resource at a path."""
+        return self._resources.get(path)
+
+    def listing(self, resource: Resource, query: dict[str, str]) -> JsonObject | None:
+        """One page; None when its token has expired."""
+        token = query.get("continue", "")
+        if token and self.expired_tokens:
+            self.expired_tokens -= 1
+            return None
+        revision, start = (token.split(":")) if token else (str(self._revision), "0")
+        limit = min(int(query.get("limit") or 1 << 30), self.page_limit) if "limit" in query else 1 << 30
+        everything = list(resource.objects.values())
+        end = int(start) + limit
+        metadata = {"resourceVersion": revision}
+        if end < len(everything):
+            metadata["continue"] = f"{revision}:{end}"
+        return {"kind": "List", "metadata": metadata, "items": everything[int(start) : end]}
+
+    def is_gone(self, revision: int) -> bool:
+        """Whether the history from that revision on is forgotten."""
+        return revision < self._compacted
+
+    def discovery(self, path: str) -> JsonObject | None:
+        """What `/apis/<group>`, `/apis/<group>/<version>` and `/api/v1` answer."""
+        served = [(at.rsplit("/", 1)[0], at.rsplit("/", 1)[1]) for at in self._resources]
+        names = [name for prefix, name in served if prefix == path]
+        if names:
+            return {"kind": "APIResourceList", "resources": [{"name": name} for name in names]}
+        versions = sorted({prefix for prefix, _ in served if prefix.rsplit("/", 1)[0] == path})
+        if not versions or path == "/api":
+            return None
+        return {
+            "kind": "APIGroup",
+            "versions": [
+                {"groupVersion": v.removeprefix("/apis/"), "version": v.rsplit("/", 1)[1]} for v in versions
+            ],
+        }
+
+    def _extra(self, path: str, line: JsonObject) -> None:
+        self._resources[path].extra.append(json.dumps(line, separators=(",", ":")).encode())
+        self.changed.notify_all()
+
+
+def status_body(code: int, reason: str) -> JsonObject:
+    """The Status object of an error."""
+    message = f"fake {reason}"
+    return {"kind": "Status", "status": "Failure", "code": code, "reason": reason, "message": message}

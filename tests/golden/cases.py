@@ -1,0 +1,182 @@
+"""
+Golden cases of metrics: a few rows of the derived tables, a question, the samples expected.
+
+Columns that a case leaves out have the defaults below, or are empty. Instants are written `..._at`
+and GPUs `...gpus`; what a workload's row leaves out of its course follows from its spans.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from analytics.evaluate import evaluate, parameters
+from analytics.metrics import REGISTRY
+from domain.metric import Ask, Sample
+from domain.quantity import MICRO_PER_GPU
+from domain.window import Window, parse_duration, parse_instant, to_ms
+from domain.workload import WAITING_STATES, State
+from store.embedded import Store
+
+FOLDER = Path(__file__).parent / "metrics"
+
+DEFAULTS: dict[str, dict[str, Any]] = {
+    "workload": {
+        "team": "nlp",
+        "queue": "main",
+        "service_class": "batch",
+        "gpu_model": "A100",
+        "gang_size": 1,
+        "requested_micro_gpus": MICRO_PER_GPU,
+    },
+    "span": {},
+    "attempt": {"source": "pods"},
+    "holding": {"node": "n1", "gpu_model": "A100", "micro_gpus": MICRO_PER_GPU, "phase": "Running"},
+    "eviction": {"preempted": True, "reason": "Preempted", "mechanism": "kueue_in_cluster_queue"},
+    "reservation": {"flavor": "a100", "micro_gpus": MICRO_PER_GPU},
+    "node_span": {
+        "gpu_model": "A100",
+        "capacity_micro_gpus": 8 * MICRO_PER_GPU,
+        "allocatable_micro_gpus": 8 * MICRO_PER_GPU,
+        "schedulable": True,
+    },
+    "queue_span": {"queue": "main", "kind": "ClusterQueue"},
+}
+_EMPTY = {"VARCHAR": "", "BIGINT": 0, "BOOLEAN": False}
+_COLUMNS = """
+select column_name, data_type from information_schema.columns
+where table_name = $table and is_nullable = 'NO'
+"""
+
+
+def case_files() -> list[Path]:
+    """Every case, `<metric>/<case>.yaml`."""
+    return sorted(FOLDER.glob("*/*.yaml"))
+
+
+def answer(case: Mapping[str, Any], metric_name: str) -> list[dict[str, Any]]:
+    """What the product says in that case: labels, value and flags of each sample, in order."""
+    metric = REGISTRY[metric_name]
+    as_of_ms = instant(case["as_of"])
+    window = Window.before(as_of_ms, parse_duration(case.get("window", "24h")))
+    ask = Ask(
+        window=window,
+        by=tuple(case.get("by", metric.labels)),
+        filters={name: tuple(values) for name, values in case.get("filters", {}).items()},
+    )
+    with store_of(case["given"]) as store:
+        rows = store.rows(metric.sql, parameters(metric, ask))
+    shown = [told(sample) for sample in evaluate(metric, rows, ask)]
+    only = case.get("only", {})
+    return [row for row in shown if all(row.get(name) == value for name, value in only.items())]
+
+
+def values(
+    store: Store, metric_name: str, as_of: str, *, by: tuple[str, ...] = (), window: str = "24h"
+) -> dict[tuple[str, ...], float]:
+    """A metric's values on a store, by the labels in `by` and those that the metric adds."""
+    metric = REGISTRY[metric_name]
+    ask = Ask(window=Window.before(parse_instant(as_of), parse_duration(window)), by=by)
+    samples = evaluate(metric, store.rows(metric.sql, parameters(metric, ask)), ask)
+    return {tuple(each.labels.values()): each.value for each in samples if each.value is not None}
+
+
+def told(sample: Sample) -> dict[str, Any]:
+    """A sample as a case writes it: flags only where they are set."""
+    row: dict[str, Any] = dict(sample.labels)
+    if sample.value is None:
+        return {**row, "undefined_because": sample.undefined_because}
+    row["value"] = sample.value
+    return row | {flag: True for flag in ("lower_bound", "few") if getattr(sample, flag)}
+
+
+def instant(written: str | datetime) -> int:
+    """YAML reads an RFC 3339 instant as one, or leaves it as text with milliseconds."""
+    return parse_instant(written) if isinstance(written, str) else to_ms(written)
+
+
+@contextmanager
+def store_of(given: Mapping[str, list[dict[str, Any]]]) -> Iterator[Store]:
+    """A store in memory with these rows in its derived tables."""
+    store = Store.open(None)
+    try:
+        for table, rows in completed(given).items():
+            needed = store.rows(_COLUMNS, {"table": table})
+            blank = {str(row["column_name"]): _EMPTY[str(row["data_type"])] for row in needed}
+            with store.transaction() as connection:
+                for row in ({**blank, **row} for row in rows):
+                    names, marks = ", ".join(row), ", ".join(f"${name}" for name in row)
+                    connection.execute(f"insert into {table} ({names}) values ({marks})", row)  # noqa: S608
+        yield store
+    finally:
+        store.close()
+
+
+def completed(given: Mapping[str, list[dict[str, Any]]]) -> dict[str, list[dict[str, Any]]]:
+    """The rows with units converted and everything that they leave out."""
+    tables = {
+        table: [{"cluster": "east", **DEFAULTS[table], **_in_units(row)} for row in rows]
+        for table, rows in given.items()
+    }
+    spans: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for span in sorted(tables.get("span", []), key=lambda row: row["start_ms"]):
+        spans.setdefault((span["cluster"], span["workload_uid"]), []).append(span)
+    for course in spans.values():
+        placed = False
+        for span in course:
+            placed = placed or span["state"] in {State.STARTING, State.RUNNING}
+            span.setdefault("first_wait", not placed and span["state"] in WAITING_STATES)
+    written = {(row["cluster"], row["workload_uid"]): row for row in tables.get("workload", [])}
+    tables["workload"] = [
+        {**_course(spans.get(key, [])), **written.get(key, _plain_workload(key))}
+        for key in {**spans, **written}
+    ]
+    return tables
+
+
+def _plain_workload(key: tuple[str, str]) -> dict[str, Any]:
+    return {"cluster": key[0], "workload_uid": key[1], **DEFAULTS["workload"]}
+
+
+def _course(spans: list[dict[str, Any]]) -> dict[str, Any]:
+    def first(*states: State) -> int | None:
+        return next((span["start_ms"] for span in spans if span["state"] in states), None)
+
+    return {
+        "submitted_ms": spans[0]["start_ms"] if spans else 0,
+        "first_placed_ms": first(State.STARTING, State.RUNNING),
+        "first_running_ms": first(State.RUNNING),
+        "ended_ms": first(State.ENDED),
+    }
+
+
+def _in_units(row: Mapping[str, Any]) -> dict[str, Any]:
+    converted: dict[str, Any] = {}
+    for name, value in row.items():
+        if name.endswith("_at"):
+            converted[f"{name.removesuffix('_at')}_ms"] = None if value is None else instant(value)
+        elif name.endswith("gpus") and "micro" not in name:
+            micro = f"{name.removesuffix('gpus')}micro_gpus"
+            converted[micro] = None if value is None else round(value * MICRO_PER_GPU)
+        else:
+            converted[name] = value
+    return converted
+
+
+def read(file: Path) -> dict[str, Any]:
+    """A case's content."""
+    content: dict[str, Any] = yaml.safe_load(file.read_text(encoding="utf-8"))
+    return content
+
+
+def rewrite(file: Path, rows: list[dict[str, Any]]) -> None:
+    """Put these rows in the place of the case's expectation; the rest stays as it is written."""
+    text = file.read_text(encoding="utf-8")
+    kept = text[: text.index("\nexpect:")]
+    lines = [
+        yaml.safe_dump(row, default_flow_style=True, sort_keys=False, width=1000).strip() for row in rows
+    ]
+    file.write_text(f"{kept}\nexpect:\n" + "".join(f"  - {line}\n" for line in lines), encoding="utf-8")

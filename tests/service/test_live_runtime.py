@@ -1,0 +1,59 @@
+"""A runtime that watches: from an object of a cluster to the API, without anything made up between."""
+
+import threading
+from pathlib import Path
+
+import requests
+import yaml
+
+from service.runtime import Runtime
+from service.settings_file import load_settings
+from tests.collector_live.running import PODS, pod, until
+from tests.fake_cluster import FakeCluster
+
+
+def kubeconfig(folder: Path, url: str) -> Path:
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "north",
+        "clusters": [{"name": "north", "cluster": {"server": url}}],
+        "users": [{"name": "reader", "user": {"token": "none"}}],
+        "contexts": [{"name": "north", "context": {"cluster": "north", "user": "reader"}}],
+    }
+    file = folder / "kubeconfig"
+    file.write_text(yaml.safe_dump(config))
+    return file
+
+
+def test_a_pod_of_a_watched_cluster_reaches_the_api_and_all_ends_when_told(tmp_path: Path) -> None:
+    with FakeCluster() as cluster:
+        cluster.serve(PODS)
+        cluster.apply(PODS, pod("u1", node="n1"))
+        settings = load_settings(
+            overrides={
+                "store.data_dir": tmp_path / "data",
+                "server.port": 0,
+                "schedule.measure_every_seconds": 1,
+                "clusters": [{"name": "north", "kubeconfig": str(kubeconfig(tmp_path, cluster.url))}],
+            }
+        )
+        with Runtime(settings) as runtime:
+
+            def seen() -> list[str]:
+                rows = requests.get(f"{runtime.url}/api/v1/workloads", timeout=10).json()["rows"]
+                return [f"{row['uid']} {row['state']}" for row in rows]
+
+            until(lambda: seen() == ["u1 starting"], seconds=30)
+            cluster.apply(PODS, pod("u2"))
+            until(lambda: sorted(seen()) == ["u1 starting", "u2 placing"], seconds=30)
+            exposition = requests.get(f"{runtime.url}/metrics", timeout=10).text
+            assert 'gpuledger_source_seen_timestamp_seconds{cluster="north"}' in exposition
+            sources = requests.get(f"{runtime.url}/api/v1/sources", timeout=10).json()["rows"]
+            # Every other kind is not served by this cluster: nothing to read, and nothing stale.
+            assert [row["kind"] for row in sources if row["seen_at"]] == ["Pod"]
+            assert [row["kind"] for row in sources if row["stale"]] == []
+            depth = requests.get(f"{runtime.url}/api/v1/metrics/queue_depth_workloads", timeout=10).json()
+            assert depth["coverage"] == 1.0
+    names = [thread.name for thread in threading.enumerate()]
+    assert [name for name in names if name.startswith(("collector/", "north/", "api"))] == []

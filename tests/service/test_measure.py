@@ -1,0 +1,93 @@
+"""The measurement tick: alive while nothing moves, and each question asked once."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import pytest
+
+from alerts.exporter import Exporter
+from analytics.metrics import REGISTRY
+from domain.metric import Measurement
+from domain.policy import Policy
+from domain.tenant import Tenancy
+from domain.window import FixedClock
+from service.answers import Answers
+from service.measure import Measurer, read_once
+from tests.build import at, filled
+
+
+@dataclass
+class MovingClock:
+    """A clock that a test moves."""
+
+    at_ms: int = 0
+
+    def now_ms(self) -> int:
+        return self.at_ms
+
+
+@dataclass
+class Reads:
+    """Counts the questions; answers with no rows."""
+
+    asked: list[tuple[str, dict[str, int]]] = field(default_factory=list)
+
+    def __call__(self, sql: str, parameters: Mapping[str, int]) -> list[dict[str, object]]:
+        self.asked.append((sql, dict(parameters)))
+        return []
+
+
+def value_of(name: str, text: str) -> float:
+    return next(float(line.split()[-1]) for line in text.splitlines() if line.startswith(f"{name} "))
+
+
+def test_a_clock_that_stands_still_does_not_look_like_a_service_that_does() -> None:
+    store = filled()
+    machine = MovingClock(1_000)
+    exporter = Exporter(REGISTRY, machine)
+    answers = Answers(store, Tenancy(), Policy(), FixedClock(at(120)))
+    measurer = Measurer(answers=answers, refresh=lambda: 0, publish=exporter.publish)
+    counts = []
+    for now_ms in (1_000, 3_600_000):
+        machine.at_ms = now_ms
+        counts.append(measurer.tick())
+        text = exporter.text().decode()
+        assert value_of("gpuledger_measured_timestamp_seconds", text) == now_ms / 1000
+        assert value_of("gpuledger_as_of_timestamp_seconds", text) == at(120) / 1000
+    assert counts[0] == counts[1] > 0
+    store.close()
+
+
+def test_a_refresh_that_fails_is_not_taken_for_a_sign_of_life() -> None:
+    def fail() -> int:
+        raise OSError
+
+    store = filled()
+    machine = MovingClock(1_000)
+    exporter = Exporter(REGISTRY, machine)
+    answers = Answers(store, Tenancy(), Policy(), FixedClock(at(120)))
+    Measurer(answers=answers, refresh=lambda: 0, publish=exporter.publish).tick()
+    machine.at_ms = 3_600_000
+    with pytest.raises(OSError):  # noqa: PT011 (raised just above)
+        Measurer(answers=answers, refresh=fail, publish=exporter.publish).tick()
+    assert value_of("gpuledger_measured_timestamp_seconds", exporter.text().decode()) == 1.0
+    store.close()
+
+
+def test_a_question_is_asked_of_the_store_once() -> None:
+    reads = Reads()
+    read = read_once(reads)
+    for as_of_ms in (1, 1, 2):
+        assert read("select 1", {"as_of_ms": as_of_ms, "window_start_ms": 0}) == []
+    assert read("select 1", {"window_start_ms": 0, "as_of_ms": 2}) == []
+    assert [parameters["as_of_ms"] for _, parameters in reads.asked] == [1, 2]
+
+
+def test_a_tick_measures_what_each_metric_says_by_itself() -> None:
+    store = filled()
+    answers = Answers(store, Tenancy(), Policy(), FixedClock(at(120)))
+    told: list[Measurement] = []
+    Measurer(answers=answers, refresh=lambda: 0, publish=lambda measured, _: told.extend(measured)).tick()
+    alone = [m for metric in REGISTRY.values() for m in answers.measure(metric, at(120))]
+    assert sorted(map(repr, told)) == sorted(map(repr, alone))
+    store.close()

@@ -1,0 +1,137 @@
+"""Settings: where a value comes from, and how a wrong one is told."""
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from api.auth import HeaderAuth
+from api.viewer import Role
+from domain.errors import SettingsError
+from domain.tenant import Subject
+from domain.window import parse_instant
+from domain.workload import ServiceClass
+from service.cli.configuration import MASK, masked
+from service.settings_file import load_settings
+
+
+def written(folder: Path, text: str) -> Path:
+    file = folder / "gpuledger.yaml"
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+def test_an_option_beats_a_variable_and_a_variable_beats_the_file(tmp_path: Path) -> None:
+    file = written(tmp_path, "server: {port: 1, dashboard_port: 2, host: localhost}")
+    variables = {"GPULEDGER_SERVER__PORT": "3", "GPULEDGER_SERVER__DASHBOARD_PORT": "4"}
+    server = load_settings(file, environment=variables, overrides={"server.port": 5}).server
+    assert (server.port, server.dashboard_port, server.host) == (5, 4, "localhost")
+
+
+def test_a_variable_may_hold_a_list() -> None:
+    variables = {"GPULEDGER_CLUSTERS": "[{name: north, context: admin@north}]"}
+    assert load_settings(environment=variables).clusters[0].name == "north"
+
+
+def test_variables_that_kubernetes_makes_for_a_service_are_not_settings() -> None:
+    variables = {"GPULEDGER_SERVICE_HOST": "10.0.0.1", "GPULEDGER_PORT_8080_TCP_ADDR": "10.0.0.1"}
+    assert load_settings(environment=variables) == load_settings()
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("store: {data_dri: /x}", "store.data_dri: unknown key; did you mean store.data_dir?"),
+        ("stroe: {}", "stroe: unknown key; did you mean store?"),
+        ("port: 80", "port: unknown key; did you mean server.port?"),
+        ("tenancy: {teams: [{form_label: team}]}", "tenancy.teams.0.form_label: unknown key; did you mean"),
+        ("policy: {targets: {batch: {wiat: 5m}}}", "did you mean policy.targets.batch.wait?"),
+        ("server: {port: high}", 'server.port = "high": expected a whole number, for example 8080'),
+        ("policy: {window: 90}", "policy.window = 90: expected a duration, for example 5m, 24h or 7d"),
+        ("policy: {window: -5m}", 'policy.window = "-5m": expected a duration'),
+        ("auth: {mode: open}", 'auth.mode = "open": expected one of '),
+        ("auth: {roles: {ops: root}}", 'auth.roles.ops = "root": expected one of '),
+        ("tenancy: {service_classes: [{value: fast}]}", "expected a service class"),
+        ("tenancy: {teams: [{queue: a}]}", "a rule gives its value in one way"),
+        ("tenancy: {teams: [{value: a, valid_from: May}]}", 'valid_from = "May": expected an instant'),
+        ("auth: {header: {trusted: [everyone]}}", "expected an address or network"),
+        ("store: {memory_limit: lots}", 'store.memory_limit = "lots": expected a size with its unit'),
+        ("- 1", "expected a mapping with the keys store, server"),
+        ("a: [", "line 1: not YAML"),
+    ],
+)
+def test_a_wrong_setting_is_told_with_file_key_value_and_remedy(tmp_path: Path, text: str, says: str) -> None:
+    file = written(tmp_path, text)
+    with pytest.raises(SettingsError) as told:
+        load_settings(file)
+    assert says in str(told.value)
+
+
+def test_a_wrong_variable_is_told_by_its_name() -> None:
+    with pytest.raises(SettingsError, match=r"environment GPULEDGER_SERVER__PORT, server.port = \"x\""):
+        load_settings(environment={"GPULEDGER_SERVER__PORT": "x"})
+    with pytest.raises(SettingsError, match=r"GPULEDGER_STORE__DATADIR.*did you mean store.data_dir\?"):
+        load_settings(environment={"GPULEDGER_STORE__DATADIR": "/x"})
+
+
+def test_a_missing_file_is_told(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="there is no such file"):
+        load_settings(tmp_path / "none.yaml")
+
+
+def test_rules_and_targets_reach_the_domain(tmp_path: Path) -> None:
+    text = """
+    tenancy:
+      teams:
+        - {value: old, namespace: "ml-*", valid_to: 2026-01-01T00:00:00Z}
+        - {from_namespace_label: team}
+      renamed: {old: new}
+    policy:
+      targets: {interactive: {wait: 2m}}
+    """
+    settings = load_settings(written(tmp_path, text))
+    tenancy, policy = settings.tenancy_rules(), settings.thresholds()
+    subject = Subject(
+        namespace="ml-a", namespace_labels={"team": "red"}, labels={}, queue="", priority_class=""
+    )
+    assert tenancy.team(subject, parse_instant("2025-12-31T00:00:00Z")) == "new"
+    assert tenancy.team(subject, parse_instant("2026-01-01T00:00:00Z")) == "red"
+    assert policy.targets[ServiceClass.INTERACTIVE].wait == timedelta(minutes=2)
+    assert policy.targets[ServiceClass.INTERACTIVE].window == timedelta(hours=6)
+    assert policy.targets[ServiceClass.BATCH].wait == timedelta(hours=1)
+
+
+def test_secrets_come_from_files_and_are_never_shown(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("between us\n")
+    (tmp_path / "token").write_text("for programs\n")
+    text = f"""
+    auth:
+      mode: header
+      header: {{secret_file: {tmp_path}/secret}}
+      token_file: {tmp_path}/token
+      roles: {{gpu-admins: admin}}
+    server: {{base_url: "https://me:pass@gpu.example"}}
+    """
+    settings = load_settings(written(tmp_path, text))
+    auth = settings.authentication()
+    assert isinstance(auth, HeaderAuth)
+    assert (auth.secret, auth.token, auth.roles) == ("between us", "for programs", {"gpu-admins": Role.ADMIN})
+    for shown in (str(masked(settings)), repr(auth), repr(settings.auth)):
+        assert "between us" not in shown
+        assert "for programs" not in shown
+    assert masked(settings)["auth"]["header"]["secret"] == MASK
+    assert "pass@" not in masked(settings)["server"]["base_url"]
+
+
+@pytest.mark.parametrize("content", [None, "", "\n"])
+def test_a_secret_that_is_missing_or_empty_is_refused(tmp_path: Path, content: str | None) -> None:
+    if content is not None:
+        (tmp_path / "secret").write_text(content)
+    overrides = {"auth.mode": "header", "auth.header.secret_file": str(tmp_path / "secret")}
+    with pytest.raises(SettingsError, match=r"auth\.header\.secret_file"):
+        load_settings(overrides=overrides).authentication()
+
+
+def test_header_mode_without_a_secret_is_refused() -> None:
+    with pytest.raises(SettingsError, match=r"expected auth\.header\.secret_file"):
+        load_settings(overrides={"auth.mode": "header"}).authentication()

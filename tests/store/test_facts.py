@@ -1,0 +1,148 @@
+"""Facts: appended whole, numbered, and read back as they were."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from domain.errors import StoreError
+from domain.facts import Batch, Moment, ObjectKind, SetAside
+from store.embedded import Store
+from tests.store.facts_made_up import CLUSTER, bound, described, marked, one_pod, sighted, state
+
+
+def test_facts_come_back_as_they_went_in(store: Store) -> None:
+    late = replace(bound("a", 90), earliest_ms=80, reason="Zeit", detail="später 'x'", amount=3)
+    batch = Batch(
+        cluster=CLUSTER,
+        transitions=[late, bound("a", 50), bound("b", 70)],
+        descriptions=[described("a", 50, b'{"node":"n\xc3\xbc1"}')],
+        events=[sighted("e", 1)],
+    )
+    assert store.append(batch) == 5
+    assert store.facts_of(CLUSTER) == (batch.transitions, batch.descriptions)
+    assert store.facts_of(CLUSTER, {"b"}) == ([bound("b", 70)], [])
+    assert store.facts_of(CLUSTER, []) == ([], [])
+    assert store.facts_of("another") == ([], [])
+    assert store.events_of(CLUSTER) == batch.events
+
+
+def test_facts_come_back_with_their_enums(store: Store) -> None:
+    store.append(one_pod("a", 1))
+    [[transition], [description]] = store.facts_of(CLUSTER)
+    assert (transition.kind, transition.moment) == (ObjectKind.POD, Moment.BOUND)
+    assert isinstance(transition.moment, Moment)
+    assert isinstance(description.kind, ObjectKind)
+
+
+def test_descriptions_and_events_are_asked_by_kind_and_reason(store: Store) -> None:
+    node = described("n", 1, b"{}", kind=ObjectKind.NODE)
+    scheduled = sighted("f", 1, reason="Scheduled")
+    store.append(
+        Batch(
+            cluster=CLUSTER,
+            descriptions=[node, described("a", 2, b"{}")],
+            events=[sighted("e", 1), sighted("e", 2), scheduled],
+        )
+    )
+    assert store.descriptions(CLUSTER, [ObjectKind.NODE, ObjectKind.JOB]) == [node]
+    assert store.events_of(CLUSTER, ["Scheduled"]) == [scheduled]
+    assert [event.count for event in store.events_of(CLUSTER, ["Preempted"])] == [1, 2]
+
+
+def test_an_intake_resumes_from_what_is_known(store: Store) -> None:
+    store.append(one_pod("a", 1))
+    store.append(one_pod("gone", 2))
+    later = Batch(
+        cluster=CLUSTER,
+        transitions=[bound("a", 3, node="n2")],
+        descriptions=[described("a", 3, b'{"node":"n2"}')],
+        objects={"a": state("a", 3), "gone": state("gone", 3, gone_ms=3)},
+        marks={ObjectKind.POD: marked(3)},
+    )
+    store.append(later)
+
+    known = store.known(CLUSTER)
+
+    assert known.objects == later.objects
+    assert known.keys == {"a": [bound("a", 1).key, bound("a", 3, node="n2").key]}
+    assert known.bodies == {"a": b'{"node":"n2"}'}
+    assert known.marks == later.marks
+    assert store.known("another").objects == {}
+
+
+def test_appending_states_and_marks_again_changes_nothing(store: Store) -> None:
+    store.append(one_pod("a", 5))
+    before = store.known(CLUSTER), store.marks()
+    again = Batch(cluster=CLUSTER, objects={"a": state("a", 5)}, marks={ObjectKind.POD: marked(5)})
+    assert store.append(again) == 0
+    assert (store.known(CLUSTER), store.marks()) == before
+    assert store.rows("select count(*) as n from object_state") == [{"n": 1}]
+
+
+def test_a_mark_without_facts_is_kept(store: Store) -> None:
+    store.append(
+        Batch(cluster=CLUSTER, marks={ObjectKind.POD: replace(marked(9), last_error="403", restarts=2)})
+    )
+    [mark] = store.marks()
+    assert mark == {
+        "cluster": CLUSTER,
+        "kind": "Pod",
+        "resource_version": "9",
+        "epoch": 1,
+        "seen_ms": 9,
+        "cluster_uid": "",
+        "last_error": "403",
+        "restarts": 2,
+    }
+    assert store.clusters() == [CLUSTER]
+
+
+def test_an_empty_batch_is_nothing(store: Store) -> None:
+    assert store.append(Batch(cluster=CLUSTER)) == 0
+    assert store.clusters() == []
+
+
+def test_a_batch_that_fails_leaves_nothing_of_itself(store: Store) -> None:
+    store.append(one_pod("a", 1))
+    broken = one_pod("b", 2)
+    broken.marks[ObjectKind.POD] = replace(marked(2), resource_version=None)  # type: ignore[arg-type]
+    with pytest.raises(StoreError, match="resource_version"):
+        store.append(broken)
+    assert store.facts_of(CLUSTER)[0] == [bound("a", 1)]
+    assert store.known(CLUSTER).objects == {"a": state("a", 1)}
+    assert store.append(one_pod("b", 2)) == 2
+
+
+def test_what_was_set_aside_is_counted_by_reason(store: Store) -> None:
+    for observed_ms, count in ((5, 1), (9, 3)):
+        aside = SetAside(source="pods", because="no uid", sample="{}", observed_ms=observed_ms, count=count)
+        store.append(Batch(cluster=CLUSTER, set_aside=[aside]))
+    assert store.set_aside_counts() == [
+        {"cluster": CLUSTER, "source": "pods", "because": "no uid", "count": 4, "observed_ms": 9}
+    ]
+
+
+def test_a_job_is_told_whose_facts_are_new(store: Store) -> None:
+    assert store.changed_since(CLUSTER, "lives") == (set(), 0)
+    store.append(one_pod("a", 1))
+    store.append(one_pod("b", 2))
+    seen = store.changed_since(CLUSTER, "lives")
+    assert seen == ({"a", "b"}, 4)
+    store.write_lives(CLUSTER, [], {}, ("lives", seen.seq))
+    assert store.changed_since(CLUSTER, "lives") == (set(), 4)
+    assert store.changed_since(CLUSTER, "other") == ({"a", "b"}, 4)
+    store.append(Batch(cluster=CLUSTER, events=[sighted("e", 1, regarding="a")]))
+    store.append(Batch(cluster="another", transitions=[bound("c", 1)]))
+    assert store.changed_since(CLUSTER, "lives") == ({"a"}, 5)
+
+
+def test_numbers_go_on_after_the_store_was_reopened(tmp_path: Path) -> None:
+    for version in (1, 2, 3):
+        store = Store.open(tmp_path / "store.duckdb")
+        store.append(one_pod("a", version))
+        store.close()
+    store = Store.open(tmp_path / "store.duckdb")
+    numbers = store.rows("select seq from transition union all select seq from description order by seq")
+    assert [row["seq"] for row in numbers] == [1, 2, 3, 4, 5, 6]
+    store.close()
