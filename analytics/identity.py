@@ -7,16 +7,11 @@ Identity is a uid, never a name; where the cluster itself points by name (a pod'
 PodGroup label), the object of that name that was there when the pointer was made is meant.
 """
 
-from __future__ import annotations
-
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from domain import objects
 from domain.facts import ObjectKind
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 # Kinds that are one intent of a user. Deployments, StatefulSets, CronJobs and the like are not.
 JOB_KINDS = frozenset(

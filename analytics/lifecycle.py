@@ -12,7 +12,7 @@ from datetime import timedelta
 from analytics.admission import admitted_stays
 from analytics.history import History, WorkloadFacts
 from analytics.pods import PodCourse, pod_course
-from analytics.requests import requested_micro_gpus
+from analytics.requests import min_members, requested_micro_gpus
 from analytics.standing import Standing
 from analytics.stays import Stays
 from domain import objects
@@ -63,7 +63,7 @@ def live(facts: WorkloadFacts, *, skew_tolerated: timedelta = SKEW_TOLERATED) ->
     pods = tuple(pod_course(pod, catalog=facts.catalog, events=facts.events) for pod in facts.pods)
     submitted_ms = _submitted_ms(facts)
     standing = Standing.of(facts, pods)
-    stays = Stays(facts=facts, standing=standing)
+    stays = Stays(facts=facts, min_members=min_members(facts))
     course = _Course(since_ms=submitted_ms)
     steps = sorted(
         _steps(facts, pods), key=lambda step: (max(step.at_ms, submitted_ms), step.observed_ms, step.rank)

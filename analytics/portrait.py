@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from analytics.history import Catalog, History, WorkloadFacts
-from analytics.requests import requested_micro_gpus
-from analytics.standing import min_members
+from analytics.requests import min_members, requested_micro_gpus
 from domain import objects
 from domain.facts import Moment, ObjectKind
 from domain.tenant import Subject, Tenancy

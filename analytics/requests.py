@@ -1,9 +1,28 @@
-"""What a workload asks for, in micro-GPU."""
+"""What a workload asks for: how many pods at least, and how much GPU in all."""
 
 from collections.abc import Iterable
 
 from analytics.history import Catalog, History, WorkloadFacts
 from domain import objects
+
+
+def min_members(facts: WorkloadFacts) -> int:
+    """
+    How many pods the workload needs to be placed.
+
+    Kueue: the sum of its pod sets (`minCount` under partial admission); PodGroups: `minMember`;
+    a Job without a gang and a pod: 1.
+    """
+    for history in facts.queueing:
+        body = history.latest
+        if isinstance(body, objects.Workload):
+            return max(sum(ps.count if ps.min_count is None else ps.min_count for ps in body.pod_sets), 1)
+        if isinstance(body, objects.PodGroup):
+            return max(body.min_member, 1)
+    for history in facts.jobs:
+        if isinstance(history.latest, objects.VolcanoJob):
+            return max(history.latest.min_available, 1)
+    return 1
 
 
 def requested_micro_gpus(facts: WorkloadFacts) -> int | None:

@@ -1,19 +1,14 @@
 """Where a workload stands with its queue and its controller, apart from its pods."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from analytics.evictions import kueue_mechanism, kueue_preemptor
 from analytics.history import History, WorkloadFacts
+from analytics.pods import PodCourse
+from analytics.stays import Stays
 from domain import objects
 from domain.facts import Moment, ObjectKind, Transition
 from domain.workload import Eviction, Mechanism, Outcome, State
-
-if TYPE_CHECKING:
-    from analytics.pods import PodCourse
-    from analytics.stays import Stays
 
 _FINISHED_PHASES = frozenset({"Completed", "Failed", "Aborted", "Terminated", "Finished"})
 _GROUP_KINDS = (ObjectKind.VOLCANO_POD_GROUP, ObjectKind.PLUGIN_POD_GROUP)
@@ -44,7 +39,6 @@ class Standing:
     """
 
     pods_observed: bool
-    min_members: int
     has_job: bool
     root_is_pod: bool
     kueue: dict[str, _Queueing] = field(default_factory=dict)
@@ -60,11 +54,10 @@ class Standing:
     ended_earliest_ms: int | None = None
 
     @classmethod
-    def of(cls, facts: WorkloadFacts, pods: tuple[PodCourse, ...]) -> Standing:
+    def of(cls, facts: WorkloadFacts, pods: tuple[PodCourse, ...]) -> "Standing":
         """Nothing has happened yet; what never changes is read here."""
         standing = cls(
             pods_observed=facts.pods_observed,
-            min_members=min_members(facts),
             has_job=bool(facts.jobs),
             root_is_pod=not facts.queueing and not facts.jobs and len(pods) == 1 and pods[0].uid == facts.uid,
         )
@@ -250,22 +243,3 @@ def _uncounted(queueing: _Queueing, body: objects.Workload, history: History) ->
         missed=missed,
         detail="known by Kueue's counter only",
     )
-
-
-def min_members(facts: WorkloadFacts) -> int:
-    """
-    How many pods the workload needs to be placed.
-
-    Kueue: the sum of its pod sets (`minCount` under partial admission); PodGroups: `minMember`;
-    a Job without a gang and a pod: 1.
-    """
-    for history in facts.queueing:
-        body = history.latest
-        if isinstance(body, objects.Workload):
-            return max(sum(ps.count if ps.min_count is None else ps.min_count for ps in body.pod_sets), 1)
-        if isinstance(body, objects.PodGroup):
-            return max(body.min_member, 1)
-    for history in facts.jobs:
-        if isinstance(history.latest, objects.VolcanoJob):
-            return max(history.latest.min_available, 1)
-    return 1

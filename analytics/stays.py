@@ -1,18 +1,12 @@
 """A workload's pods through its life: attempts, holdings, and the evictions that pods show."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 from analytics.evictions import INFRASTRUCTURE, disruption_mechanism, scheduler_preemptor
 from analytics.history import WorkloadFacts
+from analytics.pods import PodCourse
 from domain.workload import Attempt, Eviction, Holding, Mechanism, Outcome, State
-
-if TYPE_CHECKING:
-    from analytics.pods import PodCourse
-    from analytics.standing import Standing
 
 # Marks on the pods of one victim that lie as close together as Kubernetes' default grace are one act.
 _ONE_ACT_MS = 30_000
@@ -38,7 +32,7 @@ class Stays:
     """The part of the fold that pods write."""
 
     facts: WorkloadFacts
-    standing: Standing
+    min_members: int
     stays: list[_Stay] = field(default_factory=list)
     evictions: list[Eviction] = field(default_factory=list)
     waiting: dict[str, PodCourse] = field(default_factory=dict)
@@ -183,7 +177,7 @@ class Stays:
         members = len(current.holding) + sum(
             self.over.get(other.uid) == "Succeeded" for other in current.pods
         )
-        current.placed = current.placed or members >= self.standing.min_members
+        current.placed = current.placed or members >= self.min_members
         if current.placed and self.placed_ms is None:
             self.placed_ms = now_ms
 
@@ -192,7 +186,7 @@ class Stays:
         current = self.stays[-1] if self.stays else None
         if current is not None and not current.has_run:
             ran = len(self.started & {pod.uid for pod in current.pods})
-            current.has_run = ran >= self.standing.min_members
+            current.has_run = ran >= self.min_members
 
     def _disrupt(self, pod: PodCourse) -> None:
         mark = pod.disruption

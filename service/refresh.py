@@ -106,8 +106,9 @@ class Refresher:
             if facts is not None:
                 life = live(facts, skew_tolerated=self.policy.skew_tolerated)
                 self._rows(tables, cluster, facts, life, around)
-        tables["node_span"] = [row for h in kept.around.values() for row in _node_rows(cluster, h)]
-        tables["queue_span"] = [row for h in kept.around.values() for row in _queue_rows(cluster, h)]
+        if changed.uids & kept.around.keys():
+            tables["node_span"] = [row for h in kept.around.values() for row in _node_rows(cluster, h)]
+            tables["queue_span"] = [row for h in kept.around.values() for row in _queue_rows(cluster, h)]
         self.store.write_lives(
             cluster, workload_uids=list(members), tables=tables, watermark=Watermark(JOB, changed.seq)
         )
@@ -165,9 +166,8 @@ class Refresher:
 
     def _events(self, cluster: str, uids: set[str]) -> dict[str, list[EventSighting]]:
         by_uid: dict[str, list[EventSighting]] = {}
-        for event in self.store.events_of(cluster, _TELLING_EVENTS):
-            if event.regarding_uid in uids:
-                by_uid.setdefault(event.regarding_uid, []).append(event)
+        for event in self.store.events_of(cluster, _TELLING_EVENTS, uids):
+            by_uid.setdefault(event.regarding_uid, []).append(event)
         return by_uid
 
     def _rows(

@@ -98,9 +98,14 @@ class Store(Engine):
         """What all objects of these kinds said of themselves, in the order of arrival."""
         return facts.descriptions(self, cluster, kinds)
 
-    def events_of(self, cluster: str, reasons: Collection[str] | None = None) -> list[EventSighting]:
-        """Sightings of events with these reasons, or of all, in the order of arrival."""
-        return facts.events_of(self, cluster, reasons)
+    def events_of(
+        self,
+        cluster: str,
+        reasons: Collection[str] | None = None,
+        regarding: Collection[str] | None = None,
+    ) -> list[EventSighting]:
+        """Sightings of events with these reasons, on these objects, by when they last happened."""
+        return facts.events_of(self, cluster, reasons, regarding)
 
     def marks(self) -> list[dict[str, object]]:
         """Where the reading of each kind of each cluster stands."""

@@ -73,7 +73,10 @@ order by seq
 """
 _EVENTS: Final = """
 select event_sighting.* from event_sighting
-where cluster = $cluster and ($reasons is null or reason in (select unnest($reasons::varchar[])))
+where
+    cluster = $cluster
+    and ($reasons is null or reason in (select unnest($reasons::varchar[])))
+    and ($regarding is null or regarding_uid in (select unnest($regarding::varchar[])))
 order by seq
 """
 _OBJECTS: Final = "select object_state.* from object_state where cluster = $cluster order by uid"
@@ -215,9 +218,18 @@ def descriptions(engine: Engine, cluster: str, kinds: Iterable[ObjectKind]) -> l
     return _made(Description, engine.frame(_DESCRIPTIONS, asked))
 
 
-def events_of(engine: Engine, cluster: str, reasons: Collection[str] | None = None) -> list[EventSighting]:
-    """Sightings of events with these reasons, or of all, in the order of arrival."""
-    asked = {"cluster": cluster, "reasons": None if reasons is None else list(reasons)}
+def events_of(
+    engine: Engine,
+    cluster: str,
+    reasons: Collection[str] | None = None,
+    regarding: Collection[str] | None = None,
+) -> list[EventSighting]:
+    """Sightings of events with these reasons, or of all, on these objects, in the order of arrival."""
+    asked = {
+        "cluster": cluster,
+        "reasons": None if reasons is None else list(reasons),
+        "regarding": None if regarding is None else list(regarding),
+    }
     return _made(EventSighting, engine.frame(_EVENTS, asked))
 
 
