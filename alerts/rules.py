@@ -82,7 +82,8 @@ def _by_class(
             ),
             "for": _prometheus_duration(alert.hold * hold_scale),
             "keep_firing_for": _prometheus_duration(KEEP_FIRING * hold_scale),
-            "labels": {"severity": alert.severity},
+            # The class also tells the rules of one alert apart.
+            "labels": {"severity": alert.severity, "service_class": str(service_class)},
             "annotations": {
                 "summary": (
                     f"{service_class} in queue {{{{ $labels.queue }}}} of {{{{ $labels.cluster }}}}: "

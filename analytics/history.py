@@ -49,6 +49,11 @@ class History:
         """Its newest description."""
         return self.descriptions[-1].body if self.descriptions else None
 
+    @property
+    def original(self) -> objects.Body | None:
+        """Its first description: what it was submitted as."""
+        return self.descriptions[0].body if self.descriptions else None
+
     def first(self, moment: Moment) -> Transition | None:
         """The earliest transition of that kind."""
         found = [fact for fact in self.transitions if fact.moment is moment]

@@ -11,7 +11,7 @@ from datetime import timedelta
 
 from analytics.admission import admitted_stays
 from analytics.history import History, WorkloadFacts
-from analytics.pods import PodCourse, pod_course
+from analytics.pods import Instant, PodCourse, pod_course
 from analytics.requests import min_members, requested_micro_gpus
 from analytics.standing import Standing
 from analytics.stays import Stays
@@ -20,6 +20,7 @@ from domain.facts import Moment, Transition
 from domain.workload import Life, MemberWait, Outcome, Span, State
 
 SKEW_TOLERATED = timedelta(seconds=60)
+_LEFT = frozenset({"pod released", "pod over", "pod gone"})
 
 
 @dataclass(slots=True)
@@ -32,6 +33,7 @@ class _Step:
     what: str
     subject: object
     detail: object = None
+    earliest_ms: int | None = None
 
 
 @dataclass(slots=True)
@@ -42,6 +44,7 @@ class _Course:
     state: State | None = None
     since_ms: int = 0
     since_earliest_ms: int | None = None
+    earliest_ms: int | None = None
     reason: str = ""
     first_wait: bool = True
     first_placed_ms: int | None = None
@@ -71,9 +74,11 @@ def live(facts: WorkloadFacts, *, skew_tolerated: timedelta = SKEW_TOLERATED) ->
     position = 0
     now_ms = submitted_ms
     while True:
+        taken = position
         while position < len(steps) and max(steps[position].at_ms, submitted_ms) <= now_ms:
             _take(steps[position], now_ms, standing, stays)
             position += 1
+        course.earliest_ms = _earliest_ms(steps[taken:position])
         _enter(course, now_ms, standing, stays)
         if position == len(steps):
             break
@@ -123,39 +128,60 @@ def _owners(history: History) -> tuple[objects.Owner, ...]:
 def _steps(facts: WorkloadFacts, pods: tuple[PodCourse, ...]) -> Iterator[_Step]:
     for history in (*facts.queueing, *facts.jobs):
         for fact in history.transitions:
-            yield _Step(fact.at_ms, fact.observed_ms, 0, "fact", history, fact)
+            yield _Step(fact.at_ms, fact.observed_ms, 0, "fact", history, fact, fact.earliest_ms)
         for described in history.descriptions:
-            yield _Step(described.from_ms, described.observed_ms, 1, "described", history, described.body)
+            said, earliest_ms = described.body, described.earliest_ms
+            yield _Step(described.from_ms, described.observed_ms, 1, "described", history, said, earliest_ms)
     for pod in pods:
         yield from _pod_steps(pod)
 
 
 def _pod_steps(pod: PodCourse) -> Iterator[_Step]:
-    """A pod's own steps; its runs come before its end, its end before its deletion."""
+    """
+    A pod's own steps.
+
+    Within one instant its runs come before its end, its end before its deletion; and a pod that held
+    before is gone before another one is bound: a controller makes the second because of that.
+    """
     yield _Step(pod.created_ms, pod.created_ms, 2, "pod created", pod)
     for start_ms, end_ms in pod.held_back:
         yield _Step(start_ms, start_ms, 3, "pod held back", pod)
         if end_ms is not None:
             yield _Step(end_ms, end_ms, 4, "pod let go", pod)
-    if pod.bound is not None:
-        yield _Step(pod.bound.at_ms, pod.bound.at_ms, 5, "pod bound", pod)
+    bound = pod.bound
+    if bound is not None:
+        yield _Step(bound.at_ms, bound.at_ms, 20, "pod bound", pod, earliest_ms=bound.earliest_ms)
     if pod.started_ms is not None:
-        yield _Step(pod.started_ms, pod.started_ms, 6, "pod started", pod)
+        yield _Step(pod.started_ms, pod.started_ms, 21, "pod started", pod)
     for run in pod.runs:
-        yield _Step(run.start_ms, run.start_ms, 6, "run started", pod)
+        yield _Step(run.start_ms, run.start_ms, 21, "run started", pod)
         if run.end_ms is not None:
-            yield _Step(run.end_ms, run.end_ms, 7, "run ended", pod)
-    if pod.disruption is not None:
-        yield _Step(pod.disruption.at_ms, pod.disruption.at_ms, 8, "pod disrupted", pod, pod.disruption)
-    if pod.left_ms is not None:
-        yield _Step(pod.left_ms, pod.left_ms, 9, "pod leaving", pod)
-    if pod.released is not None:
-        yield _Step(pod.released.at_ms, pod.released.at_ms, 10, "pod released", pod)
-    ends = [stamp for stamp in (pod.ended_ms, pod.gone.at_ms if pod.gone else None) if stamp is not None]
-    if ends:
-        yield _Step(min(ends), min(ends), 11, "pod over", pod)
-    if pod.gone is not None:
-        yield _Step(pod.gone.at_ms, pod.gone.at_ms, 12, "pod gone", pod)
+            yield _Step(run.end_ms, run.end_ms, 22, "run ended", pod)
+    for order, (what, when) in enumerate(_way_out(pod)):
+        if when is not None:
+            at_ms = when.at_ms
+            left = what in _LEFT and (bound is None or at_ms > bound.at_ms)
+            rank = 10 + order if left else 30 + order
+            mark = pod.disruption if what == "pod disrupted" else None
+            yield _Step(at_ms, at_ms, rank, what, pod, mark, when.earliest_ms)
+
+
+def _way_out(pod: PodCourse) -> list[tuple[str, Instant | None]]:
+    """The steps by which a pod leaves, in order; None for one that it has not taken."""
+    disrupted = Instant(at_ms=pod.disruption.at_ms) if pod.disruption else None
+    asked = Instant(at_ms=pod.delete_requested_ms) if pod.delete_requested_ms is not None else None
+    ended = Instant(at_ms=pod.ended_ms) if pod.ended_ms is not None else None
+
+    def first(*instants: Instant | None) -> Instant | None:
+        return min((i for i in instants if i is not None), key=lambda i: i.at_ms, default=None)
+
+    return [
+        ("pod disrupted", disrupted),
+        ("pod leaving", first(asked, pod.released)),
+        ("pod released", pod.released),
+        ("pod over", first(ended, pod.gone, pod.released)),
+        ("pod gone", pod.gone),
+    ]
 
 
 def _take(step: _Step, now_ms: int, standing: Standing, stays: Stays) -> None:
@@ -168,9 +194,10 @@ def _take(step: _Step, now_ms: int, standing: Standing, stays: Stays) -> None:
         evicted = standing.take(history, step.detail)
         if evicted is not None:
             stays.evict(evicted)
+        if step.detail.subject == "QuotaReserved" and step.detail.state == "True":
+            stays.begin_anew()
     else:
-        missed = standing.describe(history, step.detail)
-        if missed is not None:
+        for missed in standing.describe(history, step.detail):
             stays.evict(missed)
 
 
@@ -193,6 +220,7 @@ def _enter(course: _Course, now_ms: int, standing: Standing, stays: Stays) -> No
         return
     _close(course, now_ms)
     course.state, course.reason, course.first_wait, course.since_ms = state, reason, first_wait, now_ms
+    course.since_earliest_ms = course.earliest_ms
 
 
 def _close(course: _Course, end_ms: int | None) -> None:
@@ -203,6 +231,7 @@ def _close(course: _Course, end_ms: int | None) -> None:
     if last is not None and (last.state, last.first_wait) == (course.state, course.first_wait):
         course.spans.pop()
         course.since_ms, course.reason = last.start_ms, last.reason
+        course.since_earliest_ms = last.start_earliest_ms
     course.spans.append(
         Span(
             state=course.state,
@@ -210,8 +239,16 @@ def _close(course: _Course, end_ms: int | None) -> None:
             end_ms=end_ms,
             reason=course.reason,
             first_wait=course.first_wait,
+            start_earliest_ms=course.since_earliest_ms,
         )
     )
+
+
+def _earliest_ms(steps: list[_Step]) -> int | None:
+    """When a change may have happened at the earliest; None where one of its stamps is exact."""
+    bounds = [step.earliest_ms for step in steps]
+    known = [bound for bound in bounds if bound is not None]
+    return min(known) if known and len(known) == len(bounds) else None
 
 
 def _outcome(course: _Course, standing: Standing, stays: Stays) -> Outcome:

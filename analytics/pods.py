@@ -25,8 +25,8 @@ class PodCourse:
     """
     One pod's course; None where it has not happened.
 
-    `released` is the earliest of its end, its deletion and its node's end; `left` when it was
-    told to go or ended. `held_back` are the stretches behind a gate of its owner.
+    `released` is the earliest of its end, its deletion and its node's end. `held_back` are the
+    stretches behind a gate of its owner.
     """
 
     uid: str
@@ -48,13 +48,6 @@ class PodCourse:
     node_gone: bool
     disruption: Transition | None
 
-    @property
-    def left_ms(self) -> int | None:
-        """When it began to leave: told to go, ended, or gone, whichever came first."""
-        stamps = (self.delete_requested_ms, self.released.at_ms if self.released else None)
-        known = [stamp for stamp in stamps if stamp is not None]
-        return min(known) if known else None
-
 
 def pod_course(pod: History, *, catalog: Catalog, events: tuple[EventSighting, ...] = ()) -> PodCourse:
     """
@@ -71,7 +64,7 @@ def pod_course(pod: History, *, catalog: Catalog, events: tuple[EventSighting, .
     node_gone_ms = catalog.gone_ms(node, bound.at_ms) if bound else None
     delete_requested = pod.first(Moment.DELETE_REQUESTED)
     released = _release(bound, ended_ms=ended.at_ms if ended else None, gone=gone, node_gone_ms=node_gone_ms)
-    runs = _runs(pod)
+    runs = _runs(pod, not_before_ms=bound.at_ms if bound else None)
     bodies = [d.body for d in pod.descriptions if isinstance(d.body, objects.Pod)]
     return PodCourse(
         uid=pod.uid,
@@ -81,7 +74,11 @@ def pod_course(pod: History, *, catalog: Catalog, events: tuple[EventSighting, .
         node=node,
         held_back=_held_back(pod),
         bound=bound,
-        started_ms=_started_ms(pod, containers=bodies[-1].containers if bodies else 1),
+        started_ms=_started_ms(
+            pod,
+            containers=bodies[-1].containers if bodies else 1,
+            not_before_ms=bound.at_ms if bound else None,
+        ),
         runs=runs,
         restarts=_restarts(pod),
         ended_ms=ended.at_ms if ended else None,
@@ -121,8 +118,12 @@ def _release(
     return Instant(at_ms=max(first.at_ms, bound.at_ms), earliest_ms=first.earliest_ms)
 
 
-def _runs(pod: History) -> tuple[Run, ...]:
-    """Stretches in which at least one main container ran, in order."""
+def _runs(pod: History, *, not_before_ms: int | None) -> tuple[Run, ...]:
+    """
+    Stretches in which a main container ran, in order.
+
+    The kubelet's clock may lie behind the API server's: nothing runs before it is bound.
+    """
     starts: dict[str, list[int]] = {}
     ends: dict[str, list[Transition]] = {}
     for fact in pod.transitions:
@@ -143,8 +144,8 @@ def _runs(pod: History) -> tuple[Run, ...]:
             end_ms = end.at_ms if end else following
             runs.append(
                 Run(
-                    start_ms=start,
-                    end_ms=end_ms,
+                    start_ms=max(start, not_before_ms or start),
+                    end_ms=None if end_ms is None else max(end_ms, not_before_ms or end_ms),
                     exit_code=end.amount if end else None,
                     reason=end.reason if end else "",
                 )
@@ -152,13 +153,13 @@ def _runs(pod: History) -> tuple[Run, ...]:
     return tuple(sorted(runs, key=lambda run: run.start_ms))
 
 
-def _started_ms(pod: History, *, containers: int) -> int | None:
+def _started_ms(pod: History, *, containers: int, not_before_ms: int | None) -> int | None:
     """When the last of its main containers first started; None while one has not."""
     first: dict[str, int] = {}
     for fact in pod.transitions:
         if fact.moment is Moment.CONTAINER_STARTED and fact.state == "main":
             first[fact.subject] = min(first.get(fact.subject, fact.at_ms), fact.at_ms)
-    return max(first.values()) if len(first) >= containers else None
+    return max(*first.values(), not_before_ms or 0) if len(first) >= containers else None
 
 
 def _restarts(pod: History) -> int:

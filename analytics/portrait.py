@@ -51,7 +51,7 @@ class Portrait:
 
 def portrait(facts: WorkloadFacts, life: Life, *, around: Surroundings, tenancy: Tenancy) -> Portrait:
     """
-    Describe a workload by its newest descriptions; team, user and class as of its submission.
+    Describe a workload as it was submitted; a later edit changes no earlier answer.
 
     The kind and name are those of the user's job object, not of what a scheduler made from it.
     """
@@ -143,7 +143,7 @@ def _user_object(facts: WorkloadFacts) -> tuple[str, str, str, str]:
 
 def _queue(facts: WorkloadFacts, namespace: str, around: Surroundings) -> str:
     for history in facts.queueing:
-        body = history.latest
+        body = history.original
         if isinstance(body, objects.Workload):
             local = around.local_queues.get((namespace, body.local_queue), "")
             served = [
@@ -153,7 +153,7 @@ def _queue(facts: WorkloadFacts, namespace: str, around: Surroundings) -> str:
         if isinstance(body, objects.PodGroup):
             return body.queue
     for history in facts.jobs:
-        body = history.latest
+        body = history.original
         if isinstance(body, (objects.Job, objects.VolcanoJob)) and body.queue:
             return around.local_queues.get((namespace, body.queue), body.queue)
     return ""
@@ -162,7 +162,7 @@ def _queue(facts: WorkloadFacts, namespace: str, around: Surroundings) -> str:
 def _priority_class(facts: WorkloadFacts) -> str:
     names: list[str] = []
     for history in (*facts.queueing, *facts.jobs, *facts.pods):
-        body = history.latest
+        body = history.original
         if isinstance(
             body, (objects.Workload, objects.PodGroup, objects.Job, objects.VolcanoJob, objects.Pod)
         ):
@@ -174,7 +174,7 @@ def _labels(facts: WorkloadFacts) -> dict[str, str]:
     """Labels of the pods, over them those of the queueing object and of the job."""
     labels: dict[str, str] = {}
     for history in (*facts.pods[:1], *facts.queueing, *facts.jobs):
-        body = history.latest
+        body = history.original
         if isinstance(
             body, (objects.Workload, objects.PodGroup, objects.Job, objects.VolcanoJob, objects.Pod)
         ):

@@ -1,5 +1,6 @@
 """Where a workload stands with its queue and its controller, apart from its pods."""
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 from analytics.evictions import kueue_mechanism, kueue_preemptor
@@ -11,6 +12,7 @@ from domain.facts import Moment, ObjectKind, Transition
 from domain.workload import Eviction, Mechanism, Outcome, State
 
 _FINISHED_PHASES = frozenset({"Completed", "Failed", "Aborted", "Terminated", "Finished"})
+_SUCCESS = frozenset({"Succeeded", "Complete", "Completed", "Finished"})
 _GROUP_KINDS = (ObjectKind.VOLCANO_POD_GROUP, ObjectKind.PLUGIN_POD_GROUP)
 
 
@@ -28,6 +30,25 @@ class _Queueing:
     finished: str = ""
     gone: bool = False
     counted: int = 0
+    by_reason: Counter[str] = field(default_factory=Counter)
+
+
+@dataclass(slots=True)
+class _Job:
+    """One job object: a JobSet has several."""
+
+    finished: str = ""
+    gone: bool = False
+    suspended: bool | None = None
+    suspended_spec: bool | None = None
+
+
+@dataclass(slots=True)
+class _Group:
+    """One PodGroup: Volcano makes a new one when it restarts a job."""
+
+    phase: str | None = None
+    gone: bool = False
 
 
 @dataclass(slots=True)
@@ -39,18 +60,13 @@ class Standing:
     """
 
     pods_observed: bool
-    has_job: bool
     root_is_pod: bool
     kueue: dict[str, _Queueing] = field(default_factory=dict)
     preempted_marks: dict[tuple[str, int], Transition] = field(default_factory=dict)
     preemptor_notes: dict[str, str] = field(default_factory=dict)
-    phase: str | None = None
-    group_gone: bool = False
-    suspended: bool | None = None
-    suspended_spec: bool | None = None
+    jobs: dict[str, _Job] = field(default_factory=dict)
+    groups: dict[str, _Group] = field(default_factory=dict)
     queue_label: bool = False
-    finished: str = ""
-    job_gone: bool = False
     ended_earliest_ms: int | None = None
 
     @classmethod
@@ -58,7 +74,8 @@ class Standing:
         """Nothing has happened yet; what never changes is read here."""
         standing = cls(
             pods_observed=facts.pods_observed,
-            has_job=bool(facts.jobs),
+            jobs={history.uid: _Job() for history in facts.jobs},
+            groups={h.uid: _Group() for h in facts.queueing if h.kind in _GROUP_KINDS},
             root_is_pod=not facts.queueing and not facts.jobs and len(pods) == 1 and pods[0].uid == facts.uid,
         )
         for history in facts.queueing:
@@ -77,22 +94,23 @@ class Standing:
         if history.kind is ObjectKind.WORKLOAD:
             return self._take_kueue(self.kueue[history.uid], history, fact)
         if history.kind in _GROUP_KINDS:
-            self._take_group(fact)
+            self._take_group(self.groups[history.uid], fact)
         else:
-            self._take_job(fact)
+            self._take_job(self.jobs[history.uid], fact)
         return None
 
-    def describe(self, history: History, body: object) -> Eviction | None:
-        """A new description; an eviction when a counter grew that no condition explains."""
+    def describe(self, history: History, body: object) -> list[Eviction]:
+        """A new description; evictions where a counter grew that no condition explains."""
         if isinstance(body, objects.Workload):
             queueing = self.kueue[history.uid]
             queueing.active = body.active
             return _uncounted(queueing, body, history)
         if isinstance(body, objects.Job):
-            if self.suspended_spec is not body.suspend:
-                self.suspended = self.suspended_spec = body.suspend
+            job = self.jobs[history.uid]
+            if job.suspended_spec is not body.suspend:
+                job.suspended = job.suspended_spec = body.suspend
             self.queue_label = bool(body.queue)
-        return None
+        return []
 
     def state(self, stays: Stays) -> tuple[State, str]:
         """The state after the steps of an instant, with the reason for waiting where one is known."""
@@ -103,15 +121,15 @@ class Standing:
         return said or stays.state()
 
     def outcome(self, stays: Stays) -> Outcome:
-        """How the workload ended."""
-        finished = self.finished or next((q.finished for q in self.kueue.values() if q.finished), "")
-        if not self.has_job and self.phase in _FINISHED_PHASES:
-            finished = self.phase
-        if finished in ("Succeeded", "Complete", "Completed", "Finished"):
-            return Outcome.SUCCEEDED
-        if finished:
-            return Outcome.FAILED
-        return stays.outcome_of_last()
+        """How the workload ended: failed when a part of it did."""
+        told = [queueing.finished for queueing in self.kueue.values()]
+        told += [job.finished for job in self.jobs.values()]
+        if not self.jobs:
+            told += [group.phase or "" for group in self.groups.values() if group.phase in _FINISHED_PHASES]
+        found = [word for word in told if word]
+        if not found:
+            return stays.outcome_of_last()
+        return Outcome.SUCCEEDED if all(word in _SUCCESS for word in found) else Outcome.FAILED
 
     def _take_kueue(self, queueing: _Queueing, history: History, fact: Transition) -> Eviction | None:
         if fact.moment is Moment.GONE:
@@ -140,8 +158,8 @@ class Standing:
         total = fact.amount if fact.amount is not None else queueing.counted + 1
         if total <= queueing.counted:  # the status went back for a moment and shows the same one again
             return None
-        missed = max(total - queueing.counted - 1, 0)
-        queueing.counted = max(total, queueing.counted)
+        queueing.counted = total
+        queueing.by_reason[_counted_reason(fact.reason)] += 1
         preempted = fact.reason == "Preempted"
         mark = self.preempted_marks.get((history.uid, fact.at_ms))
         text = fact.detail or (mark.detail if mark else "") or self.preemptor_notes.get(history.uid, "")
@@ -154,29 +172,28 @@ class Standing:
             else Mechanism.KUEUE_OTHER,
             preemptor_uid=kueue_preemptor(text) if preempted else "",
             attempt=0,
-            missed=missed,
             detail=text,
         )
 
-    def _take_group(self, fact: Transition) -> None:
+    def _take_group(self, group: _Group, fact: Transition) -> None:
         if fact.moment is Moment.PHASE:
-            self.phase = fact.state
+            group.phase = fact.state
         elif fact.moment is Moment.GONE:
-            self.group_gone = True
+            group.gone = True
             self.ended_earliest_ms = fact.earliest_ms
 
-    def _take_job(self, fact: Transition) -> None:
+    def _take_job(self, job: _Job, fact: Transition) -> None:
         if fact.moment is Moment.GONE:
-            self.job_gone = True
+            job.gone = True
             self.ended_earliest_ms = fact.earliest_ms
         elif fact.moment is Moment.PHASE:
-            self.finished = fact.state if fact.state in _FINISHED_PHASES else ""
+            job.finished = fact.state if fact.state in _FINISHED_PHASES else ""
         elif fact.moment is Moment.CONDITION:
             true = fact.state == "True"
             if fact.subject == "Suspended":
-                self.suspended = true
+                job.suspended = true
             elif fact.subject in ("Complete", "Failed") and true:
-                self.finished = fact.subject
+                job.finished = fact.subject
 
     def _kueue_in_play(self) -> _Queueing | None:
         """The Workload that counts: the newest that is neither finished nor gone, else the newest."""
@@ -188,10 +205,10 @@ class Standing:
         # A PodGroup is Completed for a moment whenever its job replaces all pods: ask the job.
         if self.kueue:
             return all(queueing.finished or queueing.gone for queueing in self.kueue.values())
-        if self.has_job:
-            return bool(self.finished) or self.job_gone
-        if self.phase is not None or self.group_gone:
-            return self.phase in _FINISHED_PHASES or self.group_gone
+        if self.jobs:
+            return all(job.finished or job.gone for job in self.jobs.values())
+        if self.groups:
+            return all(group.gone or group.phase in _FINISHED_PHASES for group in self.groups.values())
         return stays.nothing_left(single=self.root_is_pod)
 
     def _kueue_state(self, queueing: _Queueing, stays: Stays) -> tuple[State, str] | None:
@@ -210,36 +227,49 @@ class Standing:
         return (State.RUNNING, "") if not self.pods_observed else None
 
     def _other_state(self, stays: Stays) -> tuple[State, str] | None:
-        if self.suspended:
+        open_jobs = [job for job in self.jobs.values() if not job.finished and not job.gone]
+        if open_jobs and all(job.suspended for job in open_jobs):
             if stays.holding:
                 return State.DRAINING, "Suspended"
             return (State.QUEUED, "Suspended") if self.queue_label else (State.HELD, "Suspended")
         if stays.holding:
             return None
-        if self.phase in ("", "Pending"):
-            return State.QUEUED, "Pending"
         if stays.held_back:
             return State.HELD, "SchedulingGated"
-        if not self.pods_observed and (self.has_job or self.phase is not None):
+        phases = [group.phase for group in self.groups.values() if not group.gone]
+        if phases and all(phase in ("", "Pending") for phase in phases):
+            return State.QUEUED, "Pending"
+        if not self.pods_observed and (self.jobs or any(phase is not None for phase in phases)):
             return State.RUNNING, ""
         return None
 
 
-def _uncounted(queueing: _Queueing, body: objects.Workload, history: History) -> Eviction | None:
-    total = sum(body.evictions.values())
-    missed = total - queueing.counted - 1
-    if missed < 0:
-        return None
-    queueing.counted = total
+def _uncounted(queueing: _Queueing, body: objects.Workload, history: History) -> list[Eviction]:
+    """Evictions that Kueue counted by reason and that no condition showed: one row for each reason."""
     at_ms = next(d.from_ms for d in history.descriptions if d.body is body)
-    preempted = body.evictions.get("Preempted", 0) > 0
-    return Eviction(
-        at_ms=at_ms,
-        preempted=preempted,
-        reason="Preempted" if preempted else max(body.evictions, key=lambda reason: body.evictions[reason]),
-        mechanism=Mechanism.KUEUE_OTHER,
-        preemptor_uid="",
-        attempt=0,
-        missed=missed,
-        detail="known by Kueue's counter only",
-    )
+    found = []
+    for reason, count in body.evictions.items():
+        missing = count - queueing.by_reason[_counted_reason(reason)]
+        if missing <= 0:
+            continue
+        queueing.by_reason[_counted_reason(reason)] = count
+        preempted = reason == "Preempted"
+        found.append(
+            Eviction(
+                at_ms=at_ms,
+                preempted=preempted,
+                reason=reason,
+                mechanism=Mechanism.KUEUE_OTHER,
+                preemptor_uid="",
+                attempt=0,
+                missed=missing - 1,
+                detail="known by Kueue's counter only",
+            )
+        )
+    queueing.counted = max(queueing.counted, sum(body.evictions.values()))
+    return found
+
+
+def _counted_reason(reason: str) -> str:
+    """Kueue counts all deactivations as one reason; its condition says which it was."""
+    return "Deactivated" if reason.startswith("Deactivated") else reason

@@ -108,6 +108,10 @@ class Stays:
             current.leaving.update(current.holding)
         self.evictions.append(known)
 
+    def begin_anew(self) -> None:
+        """The queue lets the workload go again: what its earlier pods came to no longer counts."""
+        self.over.clear()
+
     def state(self) -> tuple[State, str]:
         """The state by the pods alone, once queue and controller let the workload go."""
         if not self.placed:
@@ -174,12 +178,14 @@ class Stays:
         current.pods.append(pod)
         current.holding.add(pod.uid)
         self.of_pod[pod.uid] = current
-        members = len(current.holding) + sum(
-            self.over.get(other.uid) == "Succeeded" for other in current.pods
-        )
+        done = sum(phase == "Succeeded" for phase in self.over.values())
+        members = len(current.holding) + done
         current.placed = current.placed or members >= self.min_members
         if current.placed and self.placed_ms is None:
             self.placed_ms = now_ms
+        if current.placed:
+            for uid in self.waiting:
+                self.placed_before.setdefault(uid, now_ms)
 
     def _start(self, pod: PodCourse) -> None:
         self.started.add(pod.uid)

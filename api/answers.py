@@ -1,6 +1,6 @@
 """What the API needs somebody to answer: the questions and the shapes of their answers."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
@@ -204,6 +204,9 @@ class Answers(Protocol):
 
     def sources(self, as_of_ms: int | None = None) -> Listing:
         """One row per cluster and kind that is read, with its lag."""
+
+    def present_teams(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Teams by their present names; an earlier name stands for the team that bears another now."""
 
     def readiness(self) -> str:
         """Empty when questions can be answered, else why not."""

@@ -51,7 +51,10 @@ def create_app(api: Api) -> ASGIApp:
         ProductError: of_product_error,
         Exception: of_unexpected_error,
     }
-    return _SafeHeaders(Starlette(routes=routes, exception_handlers=handlers))
+    app = Starlette(routes=routes, exception_handlers=handlers)
+    # A redirect would come before any handler has asked who it is, and name the Host of the request.
+    app.router.redirect_slashes = False
+    return _SafeHeaders(app)
 
 
 def _caller(request: Request) -> Caller:

@@ -102,6 +102,12 @@ _SPAN = _object(
     {"state": _one_of(State), "start_at": _INSTANT, "end_at": _MAYBE_INSTANT, "reason": _TEXT},
     _bounds("start_at"),
 )
+_MEMBER_WAIT = _object(
+    {"pod_uid": _TEXT, "start_at": _INSTANT, "end_at": _MAYBE_INSTANT, "gpus": _NUMBER}
+) | {
+    "description": "A wait of one pod, lost or further, while the rest of the workload holds GPUs; "
+    "it is part of no wait of the workload."
+}
 
 SCHEMAS: Schema = {
     "Problem": _object(
@@ -129,7 +135,15 @@ SCHEMAS: Schema = {
     "Workload": _object(_WORKLOAD, _bounds("ended_at")),
     "WorkloadList": _page("Workload"),
     "WorkloadDetail": _object(
-        {"as_of": _INSTANT, **_WORKLOAD, "spans": _list_of(_SPAN), "attempts": _list_of(_ATTEMPT)},
+        {
+            "as_of": _INSTANT,
+            **_WORKLOAD,
+            "skewed": _TEXT
+            | {"description": "Which stamps contradict each other; then it is in no list and no figure."},
+            "spans": _list_of(_SPAN),
+            "attempts": _list_of(_ATTEMPT),
+            "member_waits": _list_of(_MEMBER_WAIT),
+        },
         _bounds("ended_at"),
     ),
     "Team": _object(

@@ -1,7 +1,7 @@
 """Query parameters: their table, and how a request's text becomes a question."""
 
 import difflib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, TypeVar
@@ -15,6 +15,7 @@ from domain.window import parse_duration, parse_instant
 from domain.workload import State
 
 MAX_PAGE_SIZE = 1000
+_MAX_DIGITS = 9
 # The command line's short words for two of the dimensions; both spellings work everywhere.
 ALIASES = {"class": "service_class", "model": "gpu_model"}
 _Value = TypeVar("_Value")
@@ -44,7 +45,8 @@ BY = Parameter(
     many=True,
 )
 FILTER_PARAMETERS = tuple(
-    Parameter(name=name, description=f"Only workloads with this {name}.", many=True) for name in FILTERS
+    Parameter(name=name, description=f"Only workloads with this {name}; empty: without one.", many=True)
+    for name in FILTERS
 ) + tuple(
     Parameter(name=short, description=f"The same as {name}.", many=True) for short, name in ALIASES.items()
 )
@@ -135,12 +137,23 @@ def list_question(query: QueryParams) -> ListQuestion:
 
 def filters(query: QueryParams) -> dict[str, tuple[str, ...]]:
     """Values by dimension; one that stands for its alias is added to it."""
+    return filters_of({name: query.getlist(name) for name in (*FILTERS, *ALIASES) if name in query})
+
+
+def filters_of(given: Mapping[str, Iterable[str]]) -> dict[str, tuple[str, ...]]:
+    """
+    Filters by dimension, of texts by dimension or alias: each a value, a comma list, or empty.
+
+    An empty text asks for what has no such label, for example workloads without a queue.
+
+    >>> filters_of({"queue": [""], "class": ["batch, interactive"], "team": ["a,", "b"]})
+    {'queue': ('',), 'service_class': ('batch', 'interactive'), 'team': ('a', 'b')}
+    """
     found: dict[str, tuple[str, ...]] = {}
-    for name in (*FILTERS, *ALIASES):
-        values = _many(query, name)
-        if values:
-            label = ALIASES.get(name, name)
-            found[label] = found.get(label, ()) + values
+    for name, texts in given.items():
+        label = ALIASES.get(name, name)
+        values = tuple(value for text in texts for value in _parts(text) or ("",))
+        found[label] = found.get(label, ()) + values
     return found
 
 
@@ -158,7 +171,11 @@ def check_labels(labels: Sequence[str], known: Sequence[str] = DIMENSIONS) -> No
 
 
 def _many(query: QueryParams, name: str) -> tuple[str, ...]:
-    return tuple(part.strip() for text in query.getlist(name) for part in text.split(",") if part.strip())
+    return tuple(part for text in query.getlist(name) for part in _parts(text))
+
+
+def _parts(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
 def _one(query: QueryParams, name: str, read: Callable[[str], _Value]) -> _Value | None:
@@ -171,7 +188,10 @@ def _duration(text: str) -> timedelta:
 
 
 def _count(name: str, text: str) -> int:
-    if not (text.isascii() and text.isdigit()) or len(text) > 9 or int(text) < 1:
+    if not (text.isascii() and text.isdigit()) or not text.strip("0"):
         message = f"{name} = {text!r}: expected a whole number of at least 1"
+        raise UsageError(message)
+    if len(text) > _MAX_DIGITS:
+        message = f"{name} = {text!r}: expected at most {10**_MAX_DIGITS - 1}"
         raise UsageError(message)
     return int(text)

@@ -7,7 +7,7 @@ Metrics show foreign teams as aggregates: where a figure is kept apart by team, 
 are one row, `team="others"`, computed anew from their workloads (percentiles cannot be added).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -24,7 +24,12 @@ Scope: TypeAlias = Callable[[Answers, Viewer], Answers]
 
 def scoped(answers: Answers, viewer: Viewer) -> Answers:
     """The answers as that viewer may see them."""
-    return answers if viewer.sees_all_teams else ResearcherAnswers(answers, viewer)
+    if viewer.sees_all_teams:
+        return answers
+    # Groups may still be named after a team's earlier name.
+    return ResearcherAnswers(
+        answers, replace(viewer, teams=frozenset(answers.present_teams(sorted(viewer.teams))))
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +50,7 @@ class ResearcherAnswers:
         Raises:
             ForbiddenError: the question filters on a foreign team.
         """
+        question = replace(question, filters=self._present(question.filters))
         metric = self._all.registry().get(name)
         by = question.by if question.by is not None or metric is None else metric.labels
         if metric is None or by is None or "team" in question.filters or "team" not in by:
@@ -62,6 +68,7 @@ class ResearcherAnswers:
 
     def workloads(self, question: ListQuestion) -> Listing:
         """Own workloads only."""
+        question = replace(question, filters=self._present(question.filters))
         self._check_teams(question.filters)
         teams = question.filters.get("team", tuple(sorted(self._viewer.teams)))
         if not teams:
@@ -104,9 +111,18 @@ class ResearcherAnswers:
         ]
         return replace(listing, rows=rows)
 
+    def present_teams(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Same for everybody."""
+        return self._all.present_teams(names)
+
     def readiness(self) -> str:
         """Same for everybody."""
         return self._all.readiness()
+
+    def _present(self, filters: Filters) -> Filters:
+        if "team" not in filters:
+            return filters
+        return {**filters, "team": self._all.present_teams(filters["team"])}
 
     def _check_teams(self, filters: Filters) -> None:
         foreign = [team for team in filters.get("team", ()) if not self._viewer.sees(team)]

@@ -11,9 +11,10 @@ from collector.raw import Int, Part, RawObject
 Payload: TypeAlias = bytes | dict[str, Any] | msgspec.Raw
 Read = TypeVar("Read")
 
-# What msgspec raises for bytes that are no JSON, no text, or not of the expected shape.
-UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError)
+# What msgspec raises for bytes that are no JSON, no text, nested too deep, or not of the expected shape.
+UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 _SAMPLE_LENGTH = 200
+_VERSION_DIGITS = 20
 
 
 class Line(msgspec.Struct, Generic[Read], gc=False):
@@ -97,4 +98,7 @@ def is_older(version: str, than: str) -> bool:
     >>> is_older("99", "100"), is_older("100", "100"), is_older("a", "b")
     (True, False, False)
     """
-    return version.isdecimal() and than.isdecimal() and int(version) < int(than)
+    if not (version.isdecimal() and than.isdecimal()):
+        return False
+    # Versions are 64 bits wide; a longer number is none, and may be too long for int().
+    return len(version) <= _VERSION_DIGITS >= len(than) and int(version) < int(than)

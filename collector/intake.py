@@ -44,6 +44,7 @@ from domain.facts import (
 FLUSH_ROWS = 10_000
 # What shows an object: the changes of a watch, and our own word for an item of a list.
 _SIGHTS = frozenset({"ADDED", "MODIFIED", "DELETED", "LISTED"})
+_NO_CREATION = "has no creationTimestamp; first sight is used"
 
 
 class Intake:
@@ -175,7 +176,8 @@ class Intake:
         last_sight_ms = before.seen_ms if before is not None else None
         for fact in facts:
             if isinstance(fact, Transition):
-                self._append_transition(fact, last_sight_ms)
+                if self._append_transition(fact, last_sight_ms) and _is_unstamped_creation(fact):
+                    self.set_aside(translator.kind, _NO_CREATION, payload, observed_ms)
             elif isinstance(fact, Description):
                 self._append_description(fact, last_sight_ms)
             elif event_type != "DELETED":  # an Event expires; that undoes nothing
@@ -198,13 +200,15 @@ class Intake:
             self._keep_state(replace(before, seen_ms=observed_ms))
         return True
 
-    def _append_transition(self, read: Transition, last_sight_ms: int | None) -> None:
+    def _append_transition(self, read: Transition, last_sight_ms: int | None) -> bool:
         history = self._histories.get(read.uid)
         if history is None:
             history = self._histories[read.uid] = History(self._known.keys.pop(read.uid, ()))
         added = history.news(read, last_sight_ms=last_sight_ms)
-        if added is not None:
-            self._batch.transitions.append(added)
+        if added is None:
+            return False
+        self._batch.transitions.append(added)
+        return True
 
     def _append_description(self, read: Description, last_sight_ms: int | None) -> None:
         body = self._known.bodies.get(read.uid)
@@ -346,6 +350,10 @@ class Intake:
     def _flush_when_full(self) -> None:
         if len(self) >= self._flush_rows:
             self.flush()
+
+
+def _is_unstamped_creation(read: Transition) -> bool:
+    return read.moment is Moment.CREATED and read.earliest_ms is not None
 
 
 def _check(translator: Translator, event_type: str, raw: RawObject) -> None:

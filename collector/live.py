@@ -13,6 +13,7 @@ from time import monotonic
 
 import msgspec
 
+from collector.decoding import UNREADABLE
 from collector.intake import Intake
 from collector.kube.client import Connection
 from collector.kube.watch import KindReader
@@ -118,7 +119,7 @@ def _identify(connection: Connection, shared: SharedIntake, pace: Pace) -> str:
         answer = connection.get(_IDENTITY_PATH, {}, read_seconds=pace.request_seconds)
         if answer.status == _OK:
             shared.identify(msgspec.json.decode(answer.body, type=_Namespace).metadata.uid)
-    except (UnreachableError, msgspec.MsgspecError) as cause:
+    except (UnreachableError, *UNREADABLE) as cause:
         return f"retry: {cause}"
     if answer.status in {_OK, *_REFUSED}:
         return ""

@@ -7,31 +7,26 @@ epoch seconds. Each may be compressed, as `.gz` or `.xz`. The streams are read s
 order in which they were received, and never as a whole: they may be larger than memory.
 """
 
-import gzip
 import heapq
-import io
-import lzma
 import re
-import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from time import perf_counter
-from typing import IO, NamedTuple
+from typing import NamedTuple
 
 from collector.decoding import UNREADABLE, Head, Line, ObjectList, read_object
 from collector.intake import Intake
 from collector.sink import FactSink
 from collector.translator import TRANSLATORS, Translator, find
+from collector.unpacking import CarefulFile
 from collector.wording import api_group
 from domain.errors import RecordingError
 from domain.facts import Batch, Known, ObjectKind
 
 _FILE = re.compile(r"(?P<name>.+)\.(?P<part>list\.json|watch\.ndjson|times)(?:\.gz|\.xz)?")
-_CUT_OFF = (EOFError, OSError, zlib.error, lzma.LZMAError)
-_BUFFER_BYTES = 1 << 20
 _PROGRESS_LINES = 1_000
 _ORDER = {translator.kind: place for place, translator in enumerate(TRANSLATORS)}
 
@@ -209,20 +204,16 @@ def _kind_in(list_file: Path | None, watch_file: Path | None) -> tuple[str, str]
     """Group and kind, from the list, else from the first line; empty where nothing says it."""
     try:
         if list_file is not None:
-            with _open(list_file) as file:
-                listed = read_object(file.read(), ObjectList)
+            listed = read_object(CarefulFile(list_file).whole(), ObjectList)
             if listed.kind:
                 return api_group(listed.api_version), listed.kind.removesuffix("List")
-    except (*_CUT_OFF, *UNREADABLE):
+    except UNREADABLE:
         pass  # the list is set aside when it is delivered; its stream may still tell
     try:
-        if watch_file is not None:
-            with _open(watch_file) as file:
-                head = read_object(file.readline(), Line[Head]).object
-            return api_group(head.api_version), head.kind or ""
-    except (*_CUT_OFF, *UNREADABLE):
-        pass
-    return "", ""
+        head = read_object(next(iter(CarefulFile(watch_file)), b""), Line[Head]).object
+        return api_group(head.api_version), head.kind or ""
+    except UNREADABLE:
+        return "", ""
 
 
 # ------------------------------------------------------------ in the order of receipt
@@ -230,7 +221,7 @@ def _kind_in(list_file: Path | None, watch_file: Path | None) -> tuple[str, str]
 
 def _merged(streams: list[Stream]) -> Iterator[Reading]:
     first = [at_ms for stream in streams if (at_ms := _first_ms(stream)) is not None]
-    began_ms = min(first, default=0)
+    began_ms = min(first or map(_listed_ms, streams), default=0)
     for stream in streams:
         yield from _list_of(stream, began_ms)
     yield from heapq.merge(*(_lines_of(stream, began_ms) for stream in streams), key=_observed_ms)
@@ -241,37 +232,33 @@ def _observed_ms(reading: Reading) -> int:
 
 
 def _first_ms(stream: Stream) -> int | None:
-    """When the first line was received; without any, when the list was written."""
+    """When the first line was received."""
     try:
-        if stream.times_file is not None:
-            with _open(stream.times_file) as times:
-                if line := times.readline():
-                    return _epoch_ms(line)
-    except (*_CUT_OFF, ValueError):
-        pass  # said where the lines are read
-    if stream.list_file is not None:
-        return int(stream.list_file.stat().st_mtime * 1000)
-    return None
+        return _epoch_ms(next(iter(CarefulFile(stream.times_file)), b""))
+    except ValueError:
+        return None  # said where the lines are read
+
+
+def _listed_ms(stream: Stream) -> int:
+    """When the list was written: an unpacked archive may have lost it, so any receive time is better."""
+    return int(stream.list_file.stat().st_mtime * 1000) if stream.list_file is not None else 0
 
 
 def _list_of(stream: Stream, began_ms: int) -> Iterator[Reading]:
     if stream.list_file is None:
         return
-    try:
-        with _open(stream.list_file) as file:
-            data = file.read()
-    except _CUT_OFF as cause:
-        yield _cut(stream, began_ms, f"{stream.list_file.name}: {cause}", lines=1)
+    file = CarefulFile(stream.list_file)
+    data = file.whole()
+    if file.because:
+        yield _cut(stream, began_ms, file.because, lines=1)
         return
     yield Reading(began_ms, stream, Part.LIST, data)
 
 
 def _lines_of(stream: Stream, began_ms: int) -> Iterator[Reading]:
     """The lines of a watch with their instants, up to where either file ends."""
-    if stream.watch_file is None:
-        return
     at_ms = began_ms
-    times, lines = _Careful(stream.times_file), _Careful(stream.watch_file)
+    times, lines = CarefulFile(stream.times_file), CarefulFile(stream.watch_file)
     received = iter(times)
     for line in lines:
         time = next(received, None)
@@ -286,8 +273,14 @@ def _lines_of(stream: Stream, began_ms: int) -> Iterator[Reading]:
             yield _cut(stream, at_ms, f"{stream.name}.times: {time[:40]!r} is no epoch time", lines=1)
             continue
         yield Reading(at_ms, stream, Part.LINE, line)
-    if lines.because:
-        yield _cut(stream, at_ms, lines.because, lines=max(1, sum(1 for _ in received)))
+    missing = sum(1 for time in received if time.strip())
+    if because := lines.because or times.because:
+        yield _cut(stream, at_ms, because, lines=max(1, missing))
+    elif missing:
+        because = (
+            f"{stream.name}.watch.ndjson ends early: {stream.name}.times has receive times for more lines"
+        )
+        yield _cut(stream, at_ms, because, lines=missing)
 
 
 def _cut(stream: Stream, at_ms: int, because: str, *, lines: int) -> Reading:
@@ -306,34 +299,6 @@ def _epoch_ms(line: bytes) -> int:
         message = f"{seconds}: expected seconds since the epoch"
         raise ValueError(message)
     return round(seconds * 1000)
-
-
-class _Careful:
-    """The lines of a file up to its end, or to where it is broken: then `because` says how."""
-
-    def __init__(self, path: Path | None) -> None:
-        self.because = ""
-        self._lines = self._read(path) if path is not None else iter(())
-
-    def __iter__(self) -> Iterator[bytes]:
-        return self._lines
-
-    def _read(self, path: Path) -> Iterator[bytes]:
-        try:
-            with _open(path) as file:
-                yield from file
-        except _CUT_OFF as cause:
-            self.because = f"{path.name} is cut off or broken: {cause}"
-
-
-def _open(path: Path) -> IO[bytes]:
-    match path.suffix:
-        case ".gz":
-            return io.BufferedReader(gzip.open(path), _BUFFER_BYTES)
-        case ".xz":
-            return io.BufferedReader(lzma.open(path), _BUFFER_BYTES)
-        case _:
-            return path.open("rb", _BUFFER_BYTES)
 
 
 @dataclass(slots=True)

@@ -10,9 +10,13 @@ from domain.errors import FactError, QuantityError, UsageError
 from domain.facts import Description, Moment, ObjectKind, Transition
 from domain.objects import Body, Owner, Resources
 from domain.quantity import Quota, is_gpu_resource, parse_count, parse_quantity
-from domain.window import parse_instant
+from domain.window import MS_PER_HOUR, parse_instant
 
 _LARGEST = (1 << 63) - 1
+_GO_ZERO_MS = parse_instant("0001-01-01T00:00:00Z")
+_FIRST_CREATION_MS = parse_instant("2000-01-01T00:00:00Z")
+# Clocks differ, but not by more than a day.
+_AHEAD_MS = 24 * MS_PER_HOUR
 _MOST_DEVICES = 1_000_000
 _BODY = msgspec.json.Encoder(order="deterministic")
 # Objects repeat their stamps in each reading; parsing one again would cost ten times as much.
@@ -21,7 +25,7 @@ _parsed = lru_cache(maxsize=1 << 16)(parse_instant)
 
 def instant(text: str | None) -> int | None:
     """
-    Milliseconds since the epoch of a time stamp; None for a missing one.
+    Milliseconds since the epoch of a time stamp; None for a missing one, which Go's zero time is too.
 
     Raises:
         FactError: the text is not RFC 3339.
@@ -29,14 +33,19 @@ def instant(text: str | None) -> int | None:
     if not text:
         return None
     try:
-        return _parsed(text)
+        at_ms = _parsed(text)
     except UsageError as cause:
         message = f"time stamp {text!r}: expected RFC 3339, for example 2026-11-29T15:14:06Z"
         raise FactError(message) from cause
+    return None if at_ms == _GO_ZERO_MS else at_ms
 
 
-def container_instant(text: str | None) -> int | None:
-    """As `instant`; the zero time means that the runtime lost the container: None."""
+def instant_after_epoch(text: str | None) -> int | None:
+    """
+    As `instant`; the epoch itself is missing as well.
+
+    A container that its runtime has lost started and ended at the epoch.
+    """
     return instant(text) or None
 
 
@@ -58,8 +67,19 @@ def uid_of(raw: RawObject) -> str:
 
 
 def created(raw: RawObject, kind: ObjectKind, observed_ms: int) -> Transition:
-    """The object's creation; one without a stamp was created some time before we saw it."""
-    at_ms = instant(raw.metadata.creation_timestamp)
+    """
+    The object's creation; one without a stamp was created some time before we saw it.
+
+    Raises:
+        FactError: no cluster created anything at that time.
+    """
+    at_ms = instant_after_epoch(raw.metadata.creation_timestamp)
+    if at_ms is not None and not _FIRST_CREATION_MS <= at_ms <= observed_ms + _AHEAD_MS:
+        message = (
+            f"creationTimestamp {raw.metadata.creation_timestamp!r}:"
+            " expected an instant after 2000-01-01 and at most a day after it was seen"
+        )
+        raise FactError(message)
     return Transition(
         uid=uid_of(raw),
         kind=kind,

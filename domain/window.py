@@ -9,9 +9,11 @@ from domain.errors import UsageError
 
 MS_PER_SECOND = 1000
 MS_PER_HOUR = 3_600_000
+_DAY_MS = 24 * MS_PER_HOUR
+_LONGEST_DURATION_MS = 36_525 * _DAY_MS  # 100 years
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d|w)")
-_UNIT_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": MS_PER_HOUR, "d": 86_400_000, "w": 604_800_000}
+_UNIT_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": MS_PER_HOUR, "d": _DAY_MS, "w": 7 * _DAY_MS}
 
 
 def to_ms(instant: datetime) -> int:
@@ -27,6 +29,10 @@ def to_ms(instant: datetime) -> int:
     return (instant - _EPOCH) // timedelta(milliseconds=1)
 
 
+_FIRST_MS = to_ms(datetime.min.replace(tzinfo=UTC))
+_LAST_MS = to_ms(datetime.max.replace(tzinfo=UTC))
+
+
 def from_ms(at_ms: int) -> datetime:
     """The aware UTC instant of milliseconds since the epoch."""
     return _EPOCH + timedelta(milliseconds=at_ms)
@@ -40,7 +46,7 @@ def parse_instant(text: str) -> int:
     500
 
     Raises:
-        UsageError: the text is not RFC 3339 or has no zone.
+        UsageError: the text is not RFC 3339, has no zone, or no calendar has that instant.
     """
     try:
         instant = datetime.fromisoformat(text)
@@ -50,7 +56,11 @@ def parse_instant(text: str) -> int:
     if instant.tzinfo is None:
         message = f"instant {text!r} has no zone: write 2026-10-31T22:30:00Z for UTC"
         raise UsageError(message)
-    return to_ms(instant)
+    at_ms = to_ms(instant)
+    if not _FIRST_MS <= at_ms <= _LAST_MS:
+        message = f"instant {text!r}: in UTC it lies outside the years 1 to 9999"
+        raise UsageError(message)
+    return at_ms
 
 
 def format_instant(at_ms: int) -> str:
@@ -60,12 +70,13 @@ def format_instant(at_ms: int) -> str:
     >>> format_instant(500)
     '1970-01-01T00:00:00.500Z'
     """
-    return from_ms(at_ms).strftime("%Y-%m-%dT%H:%M:%S.") + f"{at_ms % 1000:03d}Z"
+    # strftime would leave out the zeros before an early year.
+    return from_ms(at_ms).replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
 
 
 def parse_duration(text: str) -> timedelta:
     """
-    A positive duration: a number and a unit of ms, s, m, h, d or w, one or more times.
+    A duration of 1 ms to 100 years: a number and a unit of ms, s, m, h, d or w, one or more times.
 
     >>> parse_duration("1h30m")
     datetime.timedelta(seconds=5400)
@@ -75,8 +86,11 @@ def parse_duration(text: str) -> timedelta:
     """
     parts = _DURATION.findall(text)
     total_ms = sum(float(number) * _UNIT_MS[unit] for number, unit in parts)
-    if "".join(number + unit for number, unit in parts) != text or total_ms <= 0:
+    if "".join(number + unit for number, unit in parts) != text or not parts:
         message = f"duration {text!r}: expected a number and a unit, for example 24h, 7d or 90m"
+        raise UsageError(message)
+    if not 1 <= total_ms <= _LONGEST_DURATION_MS:
+        message = f"duration {text!r}: expected at least 1ms and at most 100 years (36525d)"
         raise UsageError(message)
     return timedelta(milliseconds=total_ms)
 
@@ -95,8 +109,17 @@ class Window:
 
     @classmethod
     def before(cls, as_of_ms: int, length: timedelta) -> "Window":
-        """The window of that length that ends at `as_of_ms`."""
-        return cls(start_ms=as_of_ms - length // timedelta(milliseconds=1), end_ms=as_of_ms)
+        """
+        The window of that length that ends at `as_of_ms`.
+
+        Raises:
+            UsageError: it begins before the year 1.
+        """
+        start_ms = as_of_ms - length // timedelta(milliseconds=1)
+        if start_ms < _FIRST_MS:
+            message = f"window of {length} before {format_instant(as_of_ms)}: it begins before the year 1"
+            raise UsageError(message)
+        return cls(start_ms=start_ms, end_ms=as_of_ms)
 
     @property
     def seconds(self) -> float:

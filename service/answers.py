@@ -1,7 +1,7 @@
 """Answers every question from the store: metrics, workloads, teams, sources."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
 from analytics.evaluate import evaluate, exported_asks, parameters
@@ -76,7 +76,10 @@ class Answers:
             as_of_ms=as_of_ms,
             window=length if metric.windowed else None,
             coverage=sources.coverage(
-                self.store.marks(), as_of_ms, policy=self.policy, clusters=question.filters.get("cluster", ())
+                sources.marks(self.store, as_of_ms),
+                as_of_ms,
+                policy=self.policy,
+                clusters=question.filters.get("cluster", ()),
             ),
             rows=tuple(evaluate(metric, rows, ask)),
         )
@@ -97,6 +100,7 @@ class Answers:
 
     def workloads(self, question: ListQuestion) -> Listing:
         """A page of workloads; raises UsageError where the column to sort by does not exist."""
+        question = replace(question, filters=self._present_names(question.filters))
         return workloads.listing(self.store, question, self._as_of_ms(question.as_of_ms))
 
     def workload(self, uid: str, as_of_ms: int | None = None) -> Record | None:
@@ -120,8 +124,20 @@ class Answers:
     def sources(self, as_of_ms: int | None = None) -> Listing:
         """One row per cluster and kind that is read; then one per source of what was set aside only."""
         at_ms = self._as_of_ms(as_of_ms)
-        rows = sources.rows(self.store.marks(), self.store.set_aside_counts(), at_ms, policy=self.policy)
+        aside = self.store.set_aside_counts() + workloads.skewed(self.store, at_ms)
+        rows = sources.rows(sources.marks(self.store, at_ms), aside, at_ms, policy=self.policy)
         return Listing(as_of_ms=at_ms, rows=rows, total=len(rows), page_size=max(len(rows), 1))
+
+    def present_teams(self, names: Iterable[str]) -> tuple[str, ...]:
+        """
+        Teams by their present names.
+
+        A name that some team bears now stands for that team, also where another one bore it before:
+        so present names stay what they are.
+        """
+        renamed = self.tenancy.renamed
+        present = set(renamed.values())
+        return tuple(dict.fromkeys(name if name in present else renamed.get(name, name) for name in names))
 
     def readiness(self) -> str:
         """Empty when the store answers, else why not."""
@@ -138,8 +154,7 @@ class Answers:
         """A team is found by its earlier names too."""
         if "team" not in filters:
             return filters
-        teams = tuple(self.tenancy.renamed.get(team, team) for team in filters["team"])
-        return {**filters, "team": teams}
+        return {**filters, "team": self.present_teams(filters["team"])}
 
 
 def _whole(value: object) -> int:

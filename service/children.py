@@ -16,6 +16,7 @@ _END_SECONDS = 25.0
 _LOOK_SECONDS = 0.2
 
 _API_URL = "GPULEDGER_API_URL"
+_PLAYED = "GPULEDGER_PLAYED_SAMPLE"
 
 Child = subprocess.Popen[bytes]
 
@@ -34,15 +35,20 @@ def dashboard_command(settings: Settings) -> list[str]:
     )
 
 
-def dashboard_environment(settings: Settings, *, api_url: str) -> dict[str, str]:
+def dashboard_environment(settings: Settings, *, api_url: str, played: bool = False) -> dict[str, str]:
     """
     The variables that the dashboard needs, over those of this process.
 
     It reads no settings file: what the file says of the viewer's headers travels with them.
+
+    Args:
+        played: the figures are those of a sample that is played, so that the pages can say so.
     """
     header = settings.auth.header
     names = {name: getattr(header, name) for name in ("user_header", "groups_header", "secret_header")}
     variables = {f"GPULEDGER_AUTH__HEADER__{name.upper()}": value for name, value in names.items()}
+    if played:
+        variables[_PLAYED] = "1"
     return {**os.environ, **variables, _API_URL: api_url}
 
 

@@ -82,7 +82,9 @@ def demo(  # noqa: PLR0913 - what the command line offers
         with runtime:
             dashboard = children.start(
                 children.dashboard_command(settings),
-                environment=children.dashboard_environment(settings, api_url=runtime.url),
+                environment=children.dashboard_environment(
+                    settings, api_url=runtime.url, played=scene.player is not None
+                ),
             )
             stack.callback(children.end_all, {"dashboard": dashboard})
             if scene.player is not None:

@@ -57,9 +57,12 @@ where cluster = $cluster and workload_uid in (
 """
 
 _ON_NODES = """
--- One row per pod that holds GPUs on one of these nodes.
+-- One row per pod that holds GPUs on one of these nodes, or held them when nobody knew the node.
 select distinct pod_uid from holding
-where cluster = $cluster and released_ms is null and node in (select unnest($nodes::varchar[]))
+where
+    cluster = $cluster
+    and (released_ms is null or gpu_model = '')
+    and node in (select unnest($nodes::varchar[]))
 """
 
 
@@ -70,6 +73,7 @@ class _Cluster:
     identity: Identity = field(default_factory=Identity)
     around: dict[str, History] = field(default_factory=dict)
     loaded: bool = False
+    reads_pods: bool | None = None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -91,14 +95,14 @@ class Refresher:
             return 0
         kept = self._clusters.setdefault(cluster, _Cluster())
         self._learn(cluster, kept, changed.uids)
-        touched = changed.uids | self._pods_on_changed_nodes(cluster, kept, changed.uids)
+        observed = self._reads_pods(cluster)
+        touched = changed.uids | self._depending(cluster, kept, changed.uids, observed=observed)
         members = self._affected(cluster, kept, touched)
         uids = {uid for group in members.values() for uid in group}
         histories = _histories(*self.store.facts_of(cluster, uids)) if uids else {}
         events = self._events(cluster, uids)
         catalog = Catalog.of(h for h in kept.around.values() if h.kind is ObjectKind.NODE)
         around = _surroundings(kept.around.values())
-        observed = any(m["kind"] == ObjectKind.POD for m in self.store.marks() if m["cluster"] == cluster)
         tables: dict[str, list[dict[str, object]]] = {name: [] for name in _ROW_TABLES}
         for workload_uid, group in members.items():
             known = [histories[uid] for uid in group if uid in histories]
@@ -135,13 +139,34 @@ class Refresher:
                     )
                 )
 
-    def _pods_on_changed_nodes(self, cluster: str, kept: _Cluster, uids: set[str]) -> set[str]:
-        nodes = [h.name for h in kept.around.values() if h.kind is ObjectKind.NODE and h.uid in uids]
-        if not nodes:
-            return set()
-        return {
-            str(row["pod_uid"]) for row in self.store.rows(_ON_NODES, {"cluster": cluster, "nodes": nodes})
-        }
+    def _reads_pods(self, cluster: str) -> bool:
+        """Whether pods of the cluster were ever read; a mark may tell of a failure only."""
+        marks = (mark for mark in self.store.marks() if mark["cluster"] == cluster)
+        return any(mark["kind"] == ObjectKind.POD and mark["seen_ms"] != 0 for mark in marks)
+
+    def _depending(self, cluster: str, kept: _Cluster, uids: set[str], *, observed: bool) -> set[str]:
+        """
+        Objects whose workloads depend on something else that has news.
+
+        Pods on nodes that changed; all in a namespace that changed or got a queue; all there are,
+        when pods begin to be read: until then admission stood for placement.
+        """
+        if observed is not kept.reads_pods:
+            kept.reads_pods = observed
+            return set(kept.identity.known)
+        news = [kept.around[uid] for uid in uids if uid in kept.around]
+        spaces = {h.name for h in news if h.kind is ObjectKind.NAMESPACE}
+        spaces |= {h.namespace for h in news if h.kind is ObjectKind.LOCAL_QUEUE}
+        found = (
+            {uid for uid, known in kept.identity.known.items() if known.namespace in spaces}
+            if spaces
+            else set()
+        )
+        nodes = [h.name for h in news if h.kind is ObjectKind.NODE]
+        if nodes:
+            rows = self.store.rows(_ON_NODES, {"cluster": cluster, "nodes": nodes})
+            found |= {str(row["pod_uid"]) for row in rows}
+        return found
 
     def _affected(self, cluster: str, kept: _Cluster, touched: set[str]) -> dict[str, list[str]]:
         """

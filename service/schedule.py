@@ -1,9 +1,13 @@
 """The ticker: does what is due every so many seconds. Watermarks decide what there is to do."""
 
+import logging
 from collections.abc import Callable
 from datetime import UTC, datetime
 
+from apscheduler.events import EVENT_JOB_MAX_INSTANCES, JobSubmissionEvent
 from apscheduler.schedulers.background import BackgroundScheduler
+
+log = logging.getLogger("gpuledger.schedule")
 
 
 class Ticker:
@@ -20,6 +24,9 @@ class Ticker:
             timezone=UTC,
             job_defaults={"misfire_grace_time": None, "coalesce": True, "max_instances": 1},
         )
+        # Its only warnings say that a run was left out because the last one still runs: we want that.
+        logging.getLogger("apscheduler.scheduler").setLevel(logging.ERROR)
+        self._scheduler.add_listener(_left_out, EVENT_JOB_MAX_INSTANCES)
 
     def every(self, seconds: int, do: Callable[[], object], *, name: str) -> None:
         """Call `do` now and then every `seconds`."""
@@ -35,3 +42,7 @@ class Ticker:
         """Let a run in progress end, then stop. Stopping what never started does nothing."""
         if self._scheduler.running:
             self._scheduler.shutdown(wait=True)
+
+
+def _left_out(event: JobSubmissionEvent) -> None:
+    log.debug("a run was left out, the last one still runs", extra={"job": event.job_id})

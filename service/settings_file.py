@@ -2,7 +2,7 @@
 
 import difflib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from service.settings import Settings
 
 PREFIX = "GPULEDGER_"
 # Read by the dashboard and by the command line themselves.
-_OTHER_VARIABLES = {"GPULEDGER_CONFIG", "GPULEDGER_API_URL"}
+_OTHER_VARIABLES = {"GPULEDGER_CONFIG", "GPULEDGER_API_URL", "GPULEDGER_PLAYED_SAMPLE"}
 # Kubernetes gives each pod variables for a Service called gpuledger: GPULEDGER_PORT_8080_TCP_ADDR.
 _OF_KUBERNETES = re.compile(r"GPULEDGER_(SERVICE_(HOST|PORT\w*)|PORT(_\d+_(TCP|UDP)\w*)?)")
 
@@ -122,7 +122,9 @@ def _put(values: dict[str, Any], keys: tuple[str, ...], value: Any) -> None:
 def _explain(error: ValidationError, file: Path | None, origins: Mapping[str, str]) -> str:
     """The first thing that is wrong, as the style of our errors asks."""
     first = error.errors()[0]
-    path = tuple(str(part) for part in first["loc"])
+    # Pydantic says "[key]" where the key itself of a mapping is wrong.
+    is_key = first["loc"][-1:] == ("[key]",)
+    path = tuple(str(part) for part in first["loc"] if part != "[key]")
     dotted = ".".join(path)
     origin = next(
         (origins[key] for key in origins if key == dotted or dotted.startswith(f"{key}.")),
@@ -131,6 +133,8 @@ def _explain(error: ValidationError, file: Path | None, origins: Mapping[str, st
     more = f" ({error.error_count() - 1} more)" if error.error_count() > 1 else ""
     if first["type"] == "extra_forbidden":
         return f"{origin}, {dotted}: unknown key; {_nearest(path)}{more}"
+    if is_key and first["type"] == "enum":
+        return f"{origin}, {dotted}: unknown key; {_nearest_of(path, _names(first['ctx']['expected']))}{more}"
     return f"{origin}, {dotted} = {_shown(first['input'])}: expected {_expected(first, path)}{more}"
 
 
@@ -172,6 +176,25 @@ def _nearest(path: tuple[str, ...]) -> str:
     if by_name:
         return f"did you mean {next(key for key in everywhere if key.rpartition('.')[2] == by_name[0])}?"
     return f"expected one of {', '.join(known)}"
+
+
+def _nearest_of(path: tuple[str, ...], known: Sequence[str]) -> str:
+    close = difflib.get_close_matches(path[-1], known, n=1, cutoff=0.5)
+    return (
+        f"did you mean {'.'.join((*path[:-1], close[0]))}?"
+        if close
+        else f"expected one of {', '.join(known)}"
+    )
+
+
+def _names(expected: str) -> list[str]:
+    """
+    The names in Pydantic's own words.
+
+    >>> _names("'interactive', 'batch' or 'best_effort'")
+    ['interactive', 'batch', 'best_effort']
+    """
+    return re.findall(r"'([^']*)'", expected)
 
 
 def _keys_at(path: tuple[str, ...]) -> tuple[str, ...]:

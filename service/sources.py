@@ -9,13 +9,53 @@ from api.answers import Record, SourceState
 from collector.kube.watch_steps import Outcome
 from domain.policy import Policy
 from domain.window import MS_PER_SECOND, format_instant
+from store.embedded import Store
 
 # A row of `Store.marks`: where the reading of one kind of one cluster stands; `seen_ms` 0 is never.
 Mark: TypeAlias = Mapping[str, Any]
 
+# One row per cluster and kind: when its first fact came in.
+_FIRST: Final = """
+select cluster, kind, min(observed_ms) as first_ms
+from (
+    select cluster, kind, observed_ms from transition
+    union all
+    select cluster, kind, observed_ms from description
+    union all
+    select cluster, 'Event' as kind, observed_ms from event_sighting
+) as fact
+group by cluster, kind
+"""
+
 # A broken stream can give a reason per object: the commonest tell what to do.
 CAUSES_SHOWN: Final = 10
 OTHER_CAUSES: Final = "other causes"
+
+
+def marks(store: Store, as_of_ms: int) -> list[Mark]:
+    """
+    Where each reading stood at an instant: `seen_ms` is never later, 0 before its first fact.
+
+    A mark tells only how far reading came by now. At an earlier instant the source had been read
+    up to it, if its first fact had come in; a kind of which nothing came in ever is taken to be
+    read since the first fact of its cluster.
+    """
+    today: list[Mark] = [dict[str, Any](mark) for mark in store.marks()]
+    if all(mark["seen_ms"] <= as_of_ms for mark in today):
+        return today
+    first: dict[tuple[Any, Any], Any] = {
+        (row["cluster"], row["kind"]): row["first_ms"] for row in store.rows(_FIRST)
+    }
+    of_cluster: dict[Any, Any] = {}
+    for (cluster, _), first_ms in first.items():
+        of_cluster[cluster] = min(of_cluster.get(cluster, first_ms), first_ms)
+
+    def then(mark: Mark) -> Mark:
+        began_ms = first.get((mark["cluster"], mark["kind"]), of_cluster.get(mark["cluster"], 0))
+        seen_ms = 0 if began_ms >= as_of_ms else min(mark["seen_ms"], as_of_ms)
+        return {**mark, "seen_ms": seen_ms}
+
+    return [then(mark) for mark in today]
 
 
 def state_of(mark: Mark, as_of_ms: int, *, policy: Policy) -> SourceState:
@@ -72,8 +112,8 @@ def rows(
     One record per source; then one per source of what was set aside only.
 
     Args:
-        marks: rows of `Store.marks`.
-        set_aside: rows of `Store.set_aside_counts`; cluster, source, because, count.
+        marks: those of `marks` at `as_of_ms`.
+        set_aside: rows of `Store.set_aside_counts` or alike; cluster, source, because, count.
     """
     aside: dict[tuple[str, str], dict[str, int]] = defaultdict(dict)
     for row in set_aside:
@@ -98,7 +138,7 @@ def _source(mark: Mark, as_of_ms: int, policy: Policy) -> Record:
         "kind": mark["kind"],
         "state": str(state),
         "seen_at": None if never else format_instant(mark["seen_ms"]),
-        "lag_seconds": None if never else max(as_of_ms - mark["seen_ms"], 0) / MS_PER_SECOND,
+        "lag_seconds": None if never else (as_of_ms - mark["seen_ms"]) / MS_PER_SECOND,
         "stale": state is SourceState.STALE,
         **{name: mark[name] for name in ("epoch", "restarts", "last_error")},
     }

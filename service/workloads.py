@@ -1,5 +1,7 @@
 """Workloads as they stood at an instant: rows of the list, and the whole life of one."""
 
+import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -12,176 +14,10 @@ from domain.errors import UsageError
 from domain.quantity import MICRO_PER_GPU
 from domain.window import MS_PER_SECOND, format_instant
 from domain.workload import Outcome
+from service import workload_sql
 from store.embedded import Store
 
-# One row per workload submitted before $as_of_ms, as it stood then. Facts from then on do not
-# count: what ends later has not ended. Waits use the clocks of the metrics of the same name.
-_LIST: Final = """
-with course as (
-    select
-        span.cluster,
-        span.workload_uid,
-        arg_max(span.state, span.start_ms) as state,
-        arg_max(span.reason, span.start_ms) as reason,
-        sum(least(coalesce(span.end_ms, $as_of_ms), $as_of_ms) - span.start_ms)
-            filter (where span.first_wait and span.state in ('queued', 'checking', 'placing'))
-            as queue_wait_ms,
-        sum(least(coalesce(span.end_ms, $as_of_ms), $as_of_ms) - span.start_ms)
-            filter (
-                where span.state = 'starting' and coalesce(span.start_ms < workload.first_running_ms, true)
-            )
-            as start_up_ms,
-        sum(least(coalesce(span.end_ms, $as_of_ms), $as_of_ms) - span.start_ms)
-            filter (where not span.first_wait and span.state in ('queued', 'checking', 'placing'))
-            as requeue_wait_ms
-    from span
-    inner join workload
-        on span.cluster = workload.cluster and span.workload_uid = workload.workload_uid
-    where span.start_ms < $as_of_ms and ($uid is null or span.workload_uid = $uid)
-    group by span.cluster, span.workload_uid
-),
-
-held as (
-    select
-        cluster,
-        workload_uid,
-        count(*) = count(micro_gpus) as known,
-        sum(micro_gpus::hugeint * (least(coalesce(released_ms, $as_of_ms), $as_of_ms) - bound_ms))::double
-            / 1e9 as gpu_seconds
-    from holding
-    where bound_ms < $as_of_ms and ($uid is null or workload_uid = $uid)
-    group by cluster, workload_uid
-),
-
-thrown_out as (
-    select
-        cluster,
-        workload_uid,
-        coalesce(sum(1 + missed) filter (where preempted), 0)::bigint as preemptions,
-        coalesce(sum(1 + missed) filter (where not preempted), 0)::bigint as evictions,
-        sum(missed)::bigint as missed_evictions
-    from eviction
-    where at_ms < $as_of_ms and ($uid is null or workload_uid = $uid)
-    group by cluster, workload_uid
-)
-
-select
-    workload.workload_uid as uid,
-    workload.cluster,
-    workload.kind,
-    workload.namespace,
-    workload.name,
-    workload.team,
-    workload.user_name as user,
-    workload.queue,
-    workload.priority_class,
-    workload.service_class,
-    case when workload.first_placed_ms < $as_of_ms then workload.gpu_model else '' end as gpu_model,
-    coalesce(course.state, 'queued') as state,
-    coalesce(course.reason, '') as reason,
-    workload.requested_micro_gpus,
-    workload.submitted_ms,
-    workload.first_placed_ms,
-    workload.first_running_ms,
-    workload.ended_ms,
-    workload.ended_earliest_ms,
-    workload.outcome,
-    coalesce(course.queue_wait_ms, 0)::bigint as queue_wait_ms,
-    coalesce(course.start_up_ms, 0)::bigint as start_up_ms,
-    coalesce(course.requeue_wait_ms, 0)::bigint as requeue_wait_ms,
-    coalesce(thrown_out.preemptions, 0) as preemptions,
-    coalesce(thrown_out.evictions, 0) as evictions,
-    coalesce(thrown_out.missed_evictions, 0) as missed_evictions,
-    case when coalesce(held.known, true) then coalesce(held.gpu_seconds, 0) end as gpu_seconds
-from workload
-left join course
-    on workload.cluster = course.cluster and workload.workload_uid = course.workload_uid
-left join held
-    on workload.cluster = held.cluster and workload.workload_uid = held.workload_uid
-left join thrown_out
-    on workload.cluster = thrown_out.cluster and workload.workload_uid = thrown_out.workload_uid
-where
-    workload.submitted_ms < $as_of_ms
-    and (
-        workload.workload_uid = $uid
-        or ($uid is null and coalesce(workload.requested_micro_gpus > 0, true) and workload.skewed = '')
-    )
-order by workload.submitted_ms, workload.cluster, workload.workload_uid
-"""
-
-# One row per span that began before $as_of_ms.
-_SPANS: Final = """
-select state, start_ms, end_ms, start_earliest_ms, reason
-from span
-where cluster = $cluster and workload_uid = $uid and start_ms < $as_of_ms
-order by start_ms
-"""
-
-# One row per attempt that began before $as_of_ms. Kueue names its preemptor by the Workload's uid,
-# kube-scheduler by the pod's: either is found among the members.
-_ATTEMPTS: Final = """
-with preemptor as (
-    select distinct
-        attempt.preempted_by as uid,
-        coalesce(member.workload_uid, attempt.preempted_by) as workload_uid
-    from attempt
-    left join member
-        on attempt.cluster = member.cluster and attempt.preempted_by = member.object_uid
-    where attempt.cluster = $cluster and attempt.workload_uid = $uid and attempt.preempted_by != ''
-)
-
-select
-    attempt.number,
-    attempt.start_ms,
-    attempt.end_ms,
-    attempt.outcome,
-    attempt.reason,
-    attempt.preempted_by,
-    coalesce(min(workload.namespace || '/' || workload.name), '') as preempted_by_name,
-    coalesce(min(workload.workload_uid), '') as preempted_by_workload,
-    attempt.source
-from attempt
-left join preemptor on attempt.preempted_by = preemptor.uid
-left join workload on attempt.cluster = workload.cluster and preemptor.workload_uid = workload.workload_uid
-where attempt.cluster = $cluster and attempt.workload_uid = $uid and attempt.start_ms < $as_of_ms
-group by all
-order by attempt.number
-"""
-
-# One row per pod that was bound before $as_of_ms; restarts are those seen by then.
-_PODS: Final = """
-with restarted as (
-    select uid, subject, max(amount) as restarts
-    from transition
-    where cluster = $cluster and moment = 'restarts' and at_ms < $as_of_ms
-        and uid in (select pod_uid from holding where cluster = $cluster and workload_uid = $uid)
-    group by uid, subject
-),
-
-restarts_of as (
-    select uid, sum(restarts)::bigint as restarts
-    from restarted
-    group by uid
-)
-
-select
-    holding.attempt,
-    holding.pod_uid,
-    holding.pod_name,
-    holding.node,
-    holding.gpu_model,
-    holding.micro_gpus,
-    holding.bound_ms,
-    holding.bound_earliest_ms,
-    holding.started_ms,
-    holding.released_ms,
-    holding.released_earliest_ms,
-    coalesce(restarts_of.restarts, 0) as restarts
-from holding
-left join restarts_of on holding.pod_uid = restarts_of.uid
-where holding.cluster = $cluster and holding.workload_uid = $uid and holding.bound_ms < $as_of_ms
-order by holding.attempt, holding.bound_ms, holding.pod_name
-"""
+SKEWED_SOURCE: Final = "skewed stamps"
 
 # Columns that a list may be ordered by, as the API spells them -> as the query does.
 _SORTS: Final = {
@@ -203,6 +39,7 @@ _SORTS: Final = {
     "requeue_wait_seconds": "requeue_wait_ms",
     "waiting_seconds": "waiting_ms",
 }
+_BY_HOW_MUCH: Final = re.compile(r" [0-9.e+]+ s(?= before )")
 _INSTANTS: Final = ("first_placed_ms", "first_running_ms", "ended_ms")
 
 
@@ -242,18 +79,46 @@ def detail(store: Store, uid: str, as_of_ms: int) -> Record | None:
         return None
     row = frame.row(0, named=True)
     place = {"cluster": row["cluster"], "uid": uid, "as_of_ms": as_of_ms}
-    pods = store.rows(_PODS, place)
+    pods = store.rows(workload_sql.PODS, place)
     return {
         "as_of": format_instant(as_of_ms),
         **_record(row),
-        "spans": [_span(span, as_of_ms) for span in store.rows(_SPANS, place)],
-        "attempts": [_attempt(attempt, pods, as_of_ms) for attempt in store.rows(_ATTEMPTS, place)],
+        "skewed": row["skewed"],
+        "spans": [_span(span, as_of_ms) for span in store.rows(workload_sql.SPANS, place)],
+        "attempts": [
+            _attempt(attempt, pods, as_of_ms) for attempt in store.rows(workload_sql.ATTEMPTS, place)
+        ],
+        "member_waits": [
+            _member_wait(wait, as_of_ms) for wait in store.rows(workload_sql.MEMBER_WAITS, place)
+        ],
     }
+
+
+def skewed(store: Store, as_of_ms: int) -> list[dict[str, Any]]:
+    """How many workloads contradicting stamps keep out of lists and figures, as `Store.set_aside_counts`."""
+    counts: Counter[tuple[str, str]] = Counter()
+    for row in store.rows(workload_sql.SKEWED, {"as_of_ms": as_of_ms}):
+        counts[str(row["cluster"]), _kind_of_skew(str(row["skewed"]))] += int(str(row["count"]))
+    return [
+        {"cluster": cluster, "source": SKEWED_SOURCE, "because": because, "count": count}
+        for (cluster, because), count in counts.items()
+    ]
+
+
+def _kind_of_skew(told: str) -> str:
+    """
+    Which stamps, without by how much each.
+
+    >>> _kind_of_skew("bound 61.5 s before the submission; bound 70 s before the submission")
+    'bound before the submission'
+    """
+    kinds = (_BY_HOW_MUCH.sub("", part) for part in told.split("; "))
+    return "; ".join(dict.fromkeys(kinds))
 
 
 def _as_it_stood(store: Store, as_of_ms: int, *, uid: str | None = None) -> pl.DataFrame:
     """The workloads, or one; how long each waits is told by the query of the metrics on waiting."""
-    listed = _clipped(store.frame(_LIST, {"as_of_ms": as_of_ms, "uid": uid}), as_of_ms)
+    listed = _clipped(store.frame(workload_sql.LIST, {"as_of_ms": as_of_ms, "uid": uid}), as_of_ms)
     waiting = store.frame(WAITING_NOW, {"as_of_ms": as_of_ms}).filter(pl.col("workloads") > 0)
     episodes = waiting.select("cluster", uid="workload_uid", waiting_ms=pl.col("episode_ms").cast(pl.Int64))
     return listed.join(episodes, on=["cluster", "uid"], how="left", maintain_order="left")
@@ -283,11 +148,21 @@ def _record(row: Mapping[str, Any]) -> Record:
         "first_running_at": _instant(row["first_running_ms"]),
         **_bounded("ended_at", row["ended_ms"], row["ended_earliest_ms"]),
         "outcome": row["outcome"],
-        "queue_wait_seconds": row["queue_wait_ms"] / MS_PER_SECOND,
-        "time_to_running_seconds": _seconds(row["time_to_running_ms"]),
-        "requeue_wait_seconds": row["requeue_wait_ms"] / MS_PER_SECOND,
-        "waiting_seconds": _seconds(row["waiting_ms"]),
+        **{
+            # Stamps that contradict each other tell no wait.
+            f"{name}_seconds": None if row["skewed"] else _seconds(row[f"{name}_ms"])
+            for name in ("queue_wait", "time_to_running", "requeue_wait", "waiting")
+        },
         **{name: row[name] for name in ("preemptions", "evictions", "missed_evictions", "gpu_seconds")},
+    }
+
+
+def _member_wait(row: Mapping[str, Any], as_of_ms: int) -> Record:
+    return {
+        "pod_uid": row["pod_uid"],
+        "start_at": format_instant(row["start_ms"]),
+        "end_at": _instant(_before(row["end_ms"], as_of_ms)),
+        "gpus": _gpus(row["micro_gpus"]),
     }
 
 

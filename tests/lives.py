@@ -77,6 +77,39 @@ def kueue(
     )
 
 
+def job_history(
+    uid: str,
+    *,
+    parallelism: int = 1,
+    gpus: int = 1,
+    owner: objects.Owner | None = None,
+    complete_s: float | None = None,
+) -> History:
+    """A batch/v1 Job's history."""
+    body = objects.Job(
+        owner=owner,
+        labels={},
+        suspend=False,
+        parallelism=parallelism,
+        completions=parallelism,
+        gpu_requests_per_pod={"nvidia.com/gpu": gpus},
+        priority_class="",
+        queue="",
+    )
+    facts = [change(uid, ObjectKind.JOB, Moment.CREATED, 0)]
+    if complete_s is not None:
+        done = {"subject": "Complete", "state": "True"}
+        facts.append(change(uid, ObjectKind.JOB, Moment.CONDITION, complete_s, **done))
+    return History(
+        uid=uid,
+        kind=ObjectKind.JOB,
+        namespace="red",
+        name=uid,
+        descriptions=(described(body),),
+        transitions=tuple(facts),
+    )
+
+
 def pod(
     uid: str,
     created_s: float,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from typer.main import get_command
 
-from service.cli import app
+from service.cli import app, run
 from service.settings_file import load_settings
 
 ROOT = Path(__file__).parent.parent
@@ -65,3 +65,24 @@ def test_a_command_of_the_readme_exists(line: str) -> None:
         assert _recipe(name)
     else:
         assert name.startswith("-") or name in getattr(get_command(app), "commands", {})
+
+
+def test_the_examples_print_what_the_readme_shows(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    examples = re.split(r"^\$ gpuledger ", "".join(_blocks("console")), flags=re.MULTILINE)[1:]
+    assert examples[0].startswith("import k8s sample_data/small")
+    for example in examples:
+        command, *shown = [line.rstrip() for line in example.strip().splitlines()]
+        if command.startswith("rules "):
+            continue
+        assert run([*shlex.split(command), "--data-dir", str(tmp_path)]) == 0, command
+        printed = capsys.readouterr()
+        said = [_timeless(line.rstrip()) for line in (printed.out + printed.err).splitlines()]
+        missing = [line for line in map(_timeless, shown) if line != "..." and line not in said]
+        assert missing == [], command
+
+
+def _timeless(line: str) -> str:
+    return re.sub(r"read in [0-9.]+ s", "read in T", line)

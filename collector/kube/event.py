@@ -55,13 +55,13 @@ def facts(raw: RawEvent, observed_ms: int) -> list[Fact]:
     regarding = raw.involved_object or raw.regarding or Reference()
     source = raw.source or raw.deprecated_source or Source()
     series = raw.series or Series()
-    first_ms = instant(
-        raw.event_time
-        or raw.first_timestamp
-        or raw.deprecated_first_timestamp
-        or raw.metadata.creation_timestamp
+    first_ms = _first(
+        raw.event_time,
+        raw.first_timestamp,
+        raw.deprecated_first_timestamp,
+        raw.metadata.creation_timestamp,
     )
-    last_ms = instant(series.last_observed_time or raw.last_timestamp or raw.deprecated_last_timestamp)
+    last_ms = _first(series.last_observed_time, raw.last_timestamp, raw.deprecated_last_timestamp)
     first_ms = observed_ms if first_ms is None else first_ms
     return [
         EventSighting(
@@ -82,3 +82,7 @@ def facts(raw: RawEvent, observed_ms: int) -> list[Fact]:
             observed_ms=observed_ms,
         )
     ]
+
+
+def _first(*stamps: str | None) -> int | None:
+    return next((at_ms for stamp in stamps if (at_ms := instant(stamp)) is not None), None)

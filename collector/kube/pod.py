@@ -6,7 +6,7 @@ import msgspec
 
 from collector.kube.requests import effective_gpu_requests
 from collector.raw import Condition, Int, Part, PodSpec, RawObject
-from collector.wording import condition, container_instant, created, description, instant, owner, seen
+from collector.wording import condition, created, description, instant, instant_after_epoch, owner, seen
 from domain.facts import Fact, Moment, ObjectKind, Transition
 from domain.objects import Pod
 
@@ -100,7 +100,7 @@ def _runs_of(status: ContainerStatus, role: str, creation: Transition) -> Iterat
         if state is None:
             continue
         run = state.terminated or state.running
-        started_ms = container_instant(run.started_at) if run else None
+        started_ms = instant_after_epoch(run.started_at) if run else None
         if started_ms is not None:
             yield Transition(
                 uid=creation.uid,
@@ -118,7 +118,7 @@ def _runs_of(status: ContainerStatus, role: str, creation: Transition) -> Iterat
 
 
 def _container_end(run: Terminated, name: str, role: str, creation: Transition) -> Transition:
-    at_ms = container_instant(run.finished_at)
+    at_ms = instant_after_epoch(run.finished_at)
     reason = run.reason or ""
     if at_ms is None:
         return seen(
@@ -173,7 +173,7 @@ def _finished_ms(status: Status) -> int | None:
 def _finished(container: ContainerStatus) -> int | None:
     if container.state is None or container.state.terminated is None:
         return None
-    return container_instant(container.state.terminated.finished_at)
+    return instant_after_epoch(container.state.terminated.finished_at)
 
 
 def _deletion(raw: RawPod, creation: Transition) -> Iterator[Fact]:

@@ -13,7 +13,7 @@ from time import monotonic
 
 import msgspec
 
-from collector.decoding import is_older
+from collector.decoding import UNREADABLE, is_older
 from collector.kube.client import Connection, LineStream
 from collector.kube.discovery import discover, version_path
 from collector.kube.watch_steps import (
@@ -143,7 +143,7 @@ class KindReader:
                     return self._list(place)
                 case Action.WATCH:
                     return self._watch(place)
-        except (UnreachableError, msgspec.MsgspecError) as cause:
+        except (UnreachableError, *UNREADABLE) as cause:
             return Answered(outcome=Outcome.BROKEN, because=str(cause))
 
     def _path(self, place: Place) -> str:
@@ -203,7 +203,7 @@ class KindReader:
                 at = taken
         except UnreachableError as cause:
             return replace(at, outcome=Outcome.BROKEN, because=str(cause))
-        except msgspec.MsgspecError as cause:
+        except UNREADABLE as cause:
             # A line that is no event: one may be lost, and only a list tells which.
             return replace(at, outcome=Outcome.LOST, because=f"watch {path}: unreadable line: {cause}")
         lived = at.lived or monotonic() - began >= _LIVED_SECONDS
@@ -238,7 +238,7 @@ _UNTIL_PROBED = (Outcome.NO_PERMISSION, Outcome.NOT_INSTALLED)
 def _refusal(what: str, status: int, body: bytes, headers: Mapping[str, str]) -> Answered:
     try:
         message = _HEAD.decode(body).message
-    except msgspec.MsgspecError:
+    except UNREADABLE:
         message = body[:200].decode(errors="replace")
     wish = headers.get("retry-after", "")
     return Answered(

@@ -61,6 +61,13 @@ _CAUSES: Final = (
         ),
     ),
     (
+        ("before the submission",),
+        Cause(
+            plainly="workloads whose stamps lie before their submission; no list and no figure has them",
+            remedy="Compare the clocks of the nodes and the API server, or raise policy.skew_tolerated.",
+        ),
+    ),
+    (
         ("see the operator's page",),
         Cause(plainly="not understood", remedy="Ask an operator: the reasons may name work of other teams."),
     ),

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, TypeAlias
+from urllib.parse import quote
 
 import requests
 import streamlit as st
@@ -181,9 +182,17 @@ def problem(status: int, body: str, url: str) -> Exception:
 
 
 def get(path: str, params: Mapping[str, str] | Iterable[tuple[str, str]] = ()) -> Json:
-    """What the API answers to this viewer; empty parameters are left out, except an empty `by`."""
+    """
+    What the API answers to this viewer.
+
+    Empty parameters are left out, except an empty `by`; `text.NO_QUEUE` asks for no queue.
+    """
     pairs = params.items() if isinstance(params, Mapping) else params
-    asked = tuple(sorted((name, value) for name, value in pairs if value or name == "by"))
+    asked = tuple(
+        sorted(
+            (name, "" if value == text.NO_QUEUE else value) for name, value in pairs if value or name == "by"
+        )
+    )
     return _fetch(f"{api_url()}/api/v1/{path}", asked, viewer())
 
 
@@ -230,8 +239,9 @@ def increase(name: str, *, window: str, asked: Mapping[str, str]) -> Answer:
     grown = Value(
         labels={},
         value=now_total.total() - before.total(),
-        lower_bound=False,
-        few=False,
+        # What nobody saw only adds up, so more of it is missing now than when the window began.
+        lower_bound=any(row.lower_bound for row in now_total.rows),
+        few=any(row.few for row in now_total.rows),
         undefined_because="",
     )
     return replace(now_total, window=window, rows=(grown,))
@@ -267,8 +277,8 @@ def workloads(asked: Mapping[str, str]) -> WorkloadPage:
 
 
 def workload(uid: str, *, as_of: str = "") -> dict[str, Json]:
-    """One workload with its spans and attempts."""
-    reply: dict[str, Json] = get(f"workloads/{uid}", {"as_of": as_of})
+    """One workload with its spans and attempts; the uid is what an address says, so it may be anything."""
+    reply: dict[str, Json] = get(f"workloads/{quote(uid, safe='')}", {"as_of": as_of})
     return reply
 
 

@@ -8,6 +8,8 @@ _DAY = 86_400
 _SECONDS_UNTIL = 10 * _MINUTE
 _DAYS_FROM = 2 * _DAY
 UNDEFINED = "–"
+# Stands for the empty queue, on the page and in its address; no queue can have such a name.
+NO_QUEUE = "(no queue)"
 
 CLASS_NAMES = {
     "interactive": "interactive",

@@ -1,5 +1,6 @@
 """What surrounds every page: heading, freshness, and the states without data."""
 
+import os
 from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 
@@ -10,6 +11,8 @@ from dashboard.shared import format as text
 from dashboard.shared.data import Answer, MetricInfo
 from domain.errors import DataError, ForbiddenError, UnreachableError, UsageError
 
+# Set by the demo while it plays a sample.
+PLAYED = "GPULEDGER_PLAYED_SAMPLE"
 STALE_AFTER = timedelta(minutes=3)
 _SOURCES_NAMED = 3
 
@@ -55,8 +58,10 @@ def banners() -> None:
     except ForbiddenError:
         return
     answered = text.parse_instant(reply["as_of"])
-    if data.now() - answered > STALE_AFTER:
-        age = text.age(answered, data.now())
+    age = text.age(answered, data.now())
+    if os.environ.get(PLAYED):
+        st.info(f"**Played sample.** The figures are {age}, by the sample's clock.")
+    elif data.now() - answered > STALE_AFTER:
         st.info(f"**Not live.** The figures are {age}: recorded data, or a clock that stands.")
     rows = reply["rows"]
     for cluster in never_read(rows):

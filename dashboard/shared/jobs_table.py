@@ -64,8 +64,10 @@ def row(workload: dict[str, Json], target_seconds: float | None) -> dict[str, Ce
         ),
         "team": Cell(shown=workload["team"], href=filters.link("jobs", team=workload["team"])),
         "queue": Cell(
-            shown=workload["queue"] or "(no queue)",
-            href=filters.link("queues", queue=workload["queue"], cluster=workload["cluster"]),
+            shown=workload["queue"] or text.NO_QUEUE,
+            href=filters.link(
+                "queues", queue=workload["queue"] or text.NO_QUEUE, cluster=workload["cluster"]
+            ),
         ),
         "class": text.class_name(workload["service_class"]),
         "gpus": text.gpus(workload["requested_gpus"]),

@@ -175,7 +175,7 @@ def _longest_waiting(asked: dict[str, str]) -> None:
 
 def _depth(registry: dict[str, MetricInfo], depth: Answer) -> None:
     counted = {
-        (row.labels["queue"] or "(no queue)", row.labels["service_class"]): row.value
+        (row.labels["queue"] or text.NO_QUEUE, row.labels["service_class"]): row.value
         for row in depth.by("queue", "service_class")
         if row.value
     }

@@ -32,9 +32,15 @@ def _draw(uid: str) -> None:
     target = targets.where(service_class=workload["service_class"])
     as_of = text.parse_instant(workload["as_of"])
     _verdict(workload, as_of, target.value if target else None)
+    if workload["skewed"]:
+        st.warning(
+            f"**Its time stamps contradict each other**, so no figure counts it and its waits are not known: "
+            f"{_literal(workload['skewed'])}."
+        )
     _facts(workload, data.registry())
     _timeline(workload, as_of)
     _attempts(workload, as_of)
+    _member_waits(workload, as_of)
     _spans(workload, as_of)
     st.caption(f"{text.age(as_of, data.now())} · uid {uid}")
 
@@ -78,8 +84,10 @@ def _facts(workload: dict[str, Json], registry: dict[str, MetricInfo]) -> None:
         "Team": Cell(shown=workload["team"], href=filters.link("jobs", team=workload["team"])),
         "User": workload["user"] or text.UNDEFINED,
         "Queue": Cell(
-            shown=workload["queue"] or "(no queue)",
-            href=filters.link("queues", queue=workload["queue"], cluster=workload["cluster"]),
+            shown=workload["queue"] or text.NO_QUEUE,
+            href=filters.link(
+                "queues", queue=workload["queue"] or text.NO_QUEUE, cluster=workload["cluster"]
+            ),
         ),
         "Class": text.class_name(workload["service_class"]),
         "Priority class": workload["priority_class"] or text.UNDEFINED,
@@ -159,6 +167,32 @@ def _attempt(attempt: dict[str, Json], as_of: datetime) -> dict[str, Cell | str]
         "restarts": str(sum(pod["restarts"] for pod in pods)),
         "gpu_hours": f"{sum(known) / 3600:,.2f}" if len(known) == len(pods) else text.UNDEFINED,
     }
+
+
+def _member_waits(workload: dict[str, Json], as_of: datetime) -> None:
+    waits = workload["member_waits"]
+    if not waits:
+        return
+    st.subheader(f"Waits of single pods: {len(waits)}", anchor=False)
+    st.caption("Pods that were lost or came later, and waited while the rest of the workload held GPUs.")
+    columns = [
+        Column(key="pod", title="Pod, uid"),
+        Column(key="from", title="From, UTC", number=True),
+        Column(key="to", title="To, UTC", number=True),
+        Column(key="lasted", title="Waited", number=True),
+        Column(key="gpus", title="GPUs asked", number=True),
+    ]
+    rows: list[dict[str, Cell | str]] = [
+        {
+            "pod": wait["pod_uid"],
+            "from": text.instant(text.parse_instant(wait["start_at"])),
+            "to": text.instant(text.parse_instant(wait["end_at"])) if wait["end_at"] else "still waits",
+            "lasted": text.duration(verdict.seconds_between(wait["start_at"], wait["end_at"], as_of)),
+            "gpus": text.gpus(wait["gpus"]),
+        }
+        for wait in waits
+    ]
+    tables.show(columns, rows, caption="waits of single pods")
 
 
 def _spans(workload: dict[str, Json], as_of: datetime) -> None:

@@ -56,7 +56,7 @@ def _filters() -> dict[str, str]:
     with columns[1]:
         team = filters.choice("Team", "team", teams)
     with columns[2]:
-        queue = filters.choice("Queue", "queue", [row.labels["queue"] for row in rows])
+        queue = filters.choice("Queue", "queue", [row.labels["queue"] or text.NO_QUEUE for row in rows])
     with columns[3]:
         service_class = filters.service_class()
     with columns[4]:

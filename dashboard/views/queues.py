@@ -49,7 +49,7 @@ def _filters() -> dict[str, str]:
     rows = (*known.by("cluster", "queue"), *waited.by("cluster", "queue"))
     columns = st.columns([3, 2, 2, 2, 2])
     with columns[0]:
-        queue = filters.choice("Queue", "queue", [row.labels["queue"] for row in rows])
+        queue = filters.choice("Queue", "queue", [row.labels["queue"] or text.NO_QUEUE for row in rows])
     with columns[1]:
         cluster = filters.choice("Cluster", "cluster", [row.labels["cluster"] for row in rows])
     with columns[2]:
@@ -63,6 +63,10 @@ def _filters() -> dict[str, str]:
 
 def _line(row: Value) -> tuple[str, ...]:
     return tuple(row.labels[label] for label in BY)
+
+
+def _several_clusters(answers: dict[str, Answer]) -> bool:
+    return len({row.labels["cluster"] for answer in answers.values() for row in answer.by(*BY)}) > 1
 
 
 def _named(line: tuple[str, ...]) -> dict[str, str]:
@@ -79,7 +83,7 @@ def _table(
         info = registry.get(NAMES[key])
         return info.definition if info else ""
 
-    several = len({line[0] for line in lines}) > 1
+    several = _several_clusters(answers)
     columns = [
         *([Column(key="cluster", title="Cluster")] if several else []),
         Column(key="queue", title="Queue"),
@@ -133,8 +137,8 @@ def _row(
     return {
         "cluster": cluster,
         "queue": Cell(
-            shown=queue or "(no queue)",
-            href=filters.link("jobs", state=filters.WAITING, queue=queue, cluster=cluster),
+            shown=queue or text.NO_QUEUE,
+            href=filters.link("jobs", state=filters.WAITING, queue=queue or text.NO_QUEUE, cluster=cluster),
         ),
         "class": text.class_name(service_class),
         "depth": cell(depth, "workloads") if depth else "0",
@@ -148,11 +152,16 @@ def _row(
 
 
 def _charts(registry: dict[str, MetricInfo], answers: dict[str, Answer], promised: dict[str, float]) -> None:
+    several = _several_clusters(answers)
+
+    def queue_of(row: Value) -> str:
+        """Queues of two clusters may have one name."""
+        queue = row.labels["queue"] or text.NO_QUEUE
+        return f"{queue} · {row.labels['cluster']}" if several else queue
+
     dots = [
         WaitDot(
-            line=" · ".join(
-                (row.labels["queue"] or "(no queue)", text.class_name(row.labels["service_class"]))
-            ),
+            line=" · ".join((queue_of(row), text.class_name(row.labels["service_class"]))),
             quantile=row.labels["quantile"],
             service_class=row.labels["service_class"],
             seconds=row.value,
@@ -174,8 +183,8 @@ def _charts(registry: dict[str, MetricInfo], answers: dict[str, Answer], promise
             alt="p50, p90 and p99 of the queue wait per queue and class, with the target",
         )
     counted = {
-        (row.labels["queue"] or "(no queue)", row.labels["service_class"]): row.value
-        for row in answers["gpus"].by("queue", "service_class")
+        (queue_of(row), row.labels["service_class"]): row.value
+        for row in answers["gpus"].by(*BY)
         if row.value
     }
     if counted:

@@ -34,7 +34,7 @@ COLUMNS = (
 
 STATES = {
     "read": "read in time",
-    "never_read": "never read",
+    "never_read": "not yet read",
     "not_installed": "not in this cluster",
     "set_aside_only": "not a source; only set aside",
 }
@@ -110,7 +110,7 @@ def _row(row: dict[str, Json]) -> dict[str, Cell | str]:
         "kind": row["kind"],
         "state": _state(row),
         "lag": text.duration(row["lag_seconds"]),
-        "seen": text.instant(text.parse_instant(row["seen_at"])) if row["seen_at"] else "never",
+        "seen": text.instant(text.parse_instant(row["seen_at"])) if row["seen_at"] else "not yet",
         "epoch": str(row["epoch"]),
         "restarts": f"{row['restarts']:,}",
         "set_aside": Cell(shown=f"{row['set_aside']:,}", bad=row["set_aside"] > 0),

@@ -8,7 +8,7 @@ from typing import Annotated, Any, TypeAlias
 import typer
 
 from api.answers import Filters
-from api.parameters import ALIASES
+from api.parameters import ALIASES, filters_of
 from domain.window import parse_duration, parse_instant
 from service.kubeconfig import current_context
 from service.settings import Settings
@@ -77,12 +77,14 @@ By: TypeAlias = Annotated[
         metavar="LABELS",
     ),
 ]
-Team: TypeAlias = Annotated[list[str] | None, typer.Option("--team", help="Only this team; may be repeated.")]
+Team: TypeAlias = Annotated[
+    list[str] | None, typer.Option("--team", help='Only this team; may be repeated; "" for none.')
+]
 Class: TypeAlias = Annotated[
     list[str] | None, typer.Option("--class", help="Only this service class; may be repeated.")
 ]
 Queue: TypeAlias = Annotated[
-    list[str] | None, typer.Option("--queue", help="Only this queue; may be repeated.")
+    list[str] | None, typer.Option("--queue", help='Only this queue; may be repeated; "" for none.')
 ]
 Model: TypeAlias = Annotated[
     list[str] | None, typer.Option("--model", help="Only this GPU model; may be repeated.")
@@ -146,13 +148,7 @@ class Given:
 
 def filters(**given: list[str] | None) -> Filters:
     """Filters by dimension, of the options that were given."""
-    return {
-        ALIASES.get(name.rstrip("_"), name): tuple(
-            value for text in values for value in text.split(",") if value
-        )
-        for name, values in given.items()
-        if values
-    }
+    return filters_of({name: values for name, values in given.items() if values})
 
 
 def instant(text: str | None) -> int | None:

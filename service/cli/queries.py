@@ -33,6 +33,10 @@ def add_to(app: typer.Typer) -> None:
     app.command("workloads")(workloads)
 
 
+def _gpu_hours(seconds: float | None) -> str:
+    return words.number(None if seconds is None else seconds / 3600)
+
+
 _METRIC_COLUMNS = (
     field("name", "name"),
     field("unit", "unit"),
@@ -65,7 +69,7 @@ _WORKLOAD_COLUMNS = (
     field("outcome", "outcome", wide=True),
     field("requeue-wait", "requeue_wait_seconds", words.duration, wide=True),
     field("preemptions", "preemptions", wide=True),
-    field("gpu-hours", "gpu_seconds", lambda seconds: words.number(seconds / 3600), wide=True),
+    field("gpu-hours", "gpu_seconds", _gpu_hours, wide=True),
 )
 _SPAN_COLUMNS = (
     field("state", "state"),
@@ -226,6 +230,8 @@ def _write_one(workload: Record, output: str) -> None:
     width = max(len(column.title) for column in _WORKLOAD_COLUMNS)
     for column in _WORKLOAD_COLUMNS:
         typer.echo(f"{column.title.upper().ljust(width)}   {column.text(workload)}")
+    if workload["skewed"]:
+        typer.echo(f"{'SKEWED'.ljust(width)}   {workload['skewed']}; no figure counts it")
     typer.echo("\n" + table(workload["spans"], _SPAN_COLUMNS))
     if pods:
         typer.echo(

@@ -119,7 +119,8 @@ class ApiReader:
 
 
 def _common(as_of_ms: int | None, filters: Filters) -> dict[str, Any]:
-    params: dict[str, Any] = {name: ",".join(values) for name, values in filters.items()}
+    # Each value by itself: an empty one means something.
+    params: dict[str, Any] = {name: list(values) for name, values in filters.items()}
     if as_of_ms is not None:
         params["as_of"] = format_instant(as_of_ms)
     return params

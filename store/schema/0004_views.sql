@@ -90,8 +90,12 @@ select
 from eviction
 inner join gpu_workload
     on eviction.cluster = gpu_workload.cluster and eviction.workload_uid = gpu_workload.workload_uid
+left join member as preemptor_member
+    on eviction.cluster = preemptor_member.cluster
+    and eviction.preemptor_uid = preemptor_member.object_uid
 left join workload as preemptor
-    on eviction.cluster = preemptor.cluster and eviction.preemptor_uid = preemptor.workload_uid;
+    on preemptor_member.cluster = preemptor.cluster
+    and preemptor_member.workload_uid = preemptor.workload_uid;
 
 -- One row per node and stretch of unchanged capacity.
 create view node_capacity as
@@ -110,7 +114,10 @@ select *
 from (
     select
         workload_span.*,
-        count(case when workload_span.state in ('starting', 'running') then 1 end) over earlier as episode,
+        greatest(
+            count(case when workload_span.state in ('starting', 'running') then 1 end) over earlier,
+            case when workload_span.first_wait then 0 else 1 end
+        ) as episode,
         min(case when workload_span.state in ('starting', 'running') then workload_span.start_ms end)
             over later as placed_ms
     from workload_span

@@ -65,6 +65,17 @@ def test_before_the_first_snapshot_there_is_nothing() -> None:
     assert Exporter(REGISTRY).text() == b""
 
 
+def test_a_new_snapshot_takes_the_place_of_the_old_one() -> None:
+    exporter = Exporter(REGISTRY, FixedClock(NOW_MS))
+    for model, as_of_ms in (("A100", 500_000), ("H100", 600_000)):
+        sample = Sample(labels={"cluster": "east", "gpu_model": model}, value=1.0)
+        exporter.publish([measured("free_gpus", sample)], as_of_ms)
+        text = exporter.text().decode()
+        series = [line for line in text.splitlines() if line.startswith("gpuledger_free_gpus{")]
+        assert series == [f'gpuledger_free_gpus{{cluster="east",gpu_model="{model}"}} 1.0']
+        assert f"gpuledger_as_of_timestamp_seconds {as_of_ms / 1000}" in text
+
+
 def test_an_undefined_value_has_no_series_and_is_counted_by_its_reason() -> None:
     labels = {
         "cluster": "east",

@@ -26,10 +26,12 @@ def rules() -> list[dict[str, Any]]:
     return [rule for group in yaml.safe_load(RULES)["groups"] for rule in group["rules"]]
 
 
-def promtool(folder: Path, *arguments: str) -> None:
+def promtool(folder: Path, *arguments: str) -> str:
+    """Its output; it must succeed."""
     (folder / "rules.yaml").write_text(RULES, encoding="utf-8")
     done = subprocess.run(["promtool", *arguments], cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout + done.stderr
 
 
 def run(folder: Path, *tests: dict[str, Any]) -> None:
@@ -66,7 +68,10 @@ def starving(service_class: str, target: str, value: str) -> dict[str, Any]:
 
 @pytest.mark.prometheus
 def test_promtool_accepts_the_rules(tmp_path: Path) -> None:
-    promtool(tmp_path, "check", "rules", "rules.yaml")
+    said = promtool(tmp_path, "check", "rules", "rules.yaml")
+    assert "SUCCESS" in said
+    assert "duplicate" not in said
+    assert "lint" not in said
 
 
 @pytest.mark.prometheus

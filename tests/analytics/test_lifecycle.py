@@ -1,8 +1,13 @@
 """The life of a workload, example by example."""
 
+from dataclasses import replace
+
+from analytics.history import Catalog, NodeStretch
 from analytics.lifecycle import live
+from analytics.requests import requested_micro_gpus
+from domain import objects
 from domain.workload import Life, Mechanism, Outcome, State
-from tests.lives import condition, described, kueue, kueue_body, pod, pod_body, workload_facts
+from tests.lives import condition, described, job_history, kueue, kueue_body, pod, pod_body, workload_facts
 
 
 def course(life: Life) -> list[tuple[str, float, float | None]]:
@@ -153,10 +158,16 @@ def test_evictions_that_only_the_counter_tells_of_are_missed_and_not_invented() 
         0,
         condition("w", 5, "QuotaReserved", "True"),
         condition("w", 5, "Admitted", "True"),
-        condition("w", 50, "Evicted", "True", reason="Preempted", amount=4),
+        condition("w", 50, "Evicted", "True", reason="Preempted", amount=6),
     )
+    counted = kueue_body(evictions={"Preempted": 3, "PodsReadyTimeout": 3})
+    queueing = replace(queueing, descriptions=(*queueing.descriptions, described(counted, 50)))
     life = live(workload_facts(queueing, pod("a", 5, bound_s=6)))
-    assert [(e.at_ms, e.missed) for e in life.evictions] == [(50_000, 3)]
+    assert [(e.at_ms, e.reason, e.preempted, 1 + e.missed) for e in life.evictions] == [
+        (50_000, "Preempted", True, 1),
+        (50_000, "Preempted", True, 2),
+        (50_000, "PodsReadyTimeout", False, 3),
+    ]
     assert len(life.attempts) == 1
 
 
@@ -237,3 +248,78 @@ def test_a_replacement_pod_waits_as_a_member_while_the_others_go_on() -> None:
     assert [(w.pod_uid, w.start_ms, w.end_ms) for w in life.member_waits] == [("c", 51_000, 80_000)]
     assert course(life)[-1] == ("running", 3, None)
     assert len(life.attempts) == 1
+
+
+def test_a_clock_that_lies_behind_does_not_keep_a_pod_from_running() -> None:
+    life = live(workload_facts(pod("p", 0, bound_s=10, runs=[(8, 30, 0)], ended=(30, "Succeeded"))))
+    assert course(life) == [("placing", 0, 10), ("running", 10, 30), ("ended", 30, None)]
+    assert life.first_running_ms == 10_000
+
+
+def test_pods_of_a_job_without_a_gang_that_are_still_unbound_wait_as_members() -> None:
+    job = job_history("j", parallelism=2)
+    life = live(workload_facts(job, pod("a", 0, bound_s=5), pod("b", 0, bound_s=95), uid="j"))
+    assert course(life)[0] == ("placing", 0, 5)
+    assert [(w.pod_uid, w.start_ms, w.end_ms) for w in life.member_waits] == [("b", 5_000, 95_000)]
+
+
+def made_by(job: str) -> objects.Pod:
+    return pod_body(owner=objects.Owner(api_group="batch", kind="Job", name=job, uid=job))
+
+
+def test_a_job_set_needs_all_its_members_and_ends_with_its_last_job() -> None:
+    above = objects.Owner(api_group="jobset.x-k8s.io", kind="JobSet", name="s", uid="s")
+    leader = job_history("leader", parallelism=1, gpus=0, owner=above, complete_s=20)
+    workers = job_history("workers", parallelism=2, gpus=8, owner=above)
+    facts = workload_facts(
+        leader,
+        workers,
+        pod("l", 0, bound_s=1, runs=[(2, 20, 0)], ended=(20, "Succeeded"), body=made_by("leader")),
+        pod("a", 0, bound_s=5, runs=[(6, None, None)], body=made_by("workers")),
+        pod("b", 0, bound_s=9, runs=[(10, None, None)], body=made_by("workers")),
+        uid="s",
+    )
+    life = live(facts)
+    assert course(life) == [("placing", 0, 9), ("starting", 9, 10), ("running", 10, None)]
+    assert requested_micro_gpus(facts) == 16_000_000
+
+
+def test_a_pod_whose_node_went_away_backs_off_and_does_not_wait() -> None:
+    catalog = Catalog(nodes={"n1": [NodeStretch(from_ms=0, gone_ms=40_000, model="A100", replicas=1)]})
+    job = job_history("j")
+    lost = pod("a", 0, bound_s=5, runs=[(6, None, None)])
+    life = live(workload_facts(job, lost, uid="j", catalog=catalog))
+    assert course(life)[-1] == ("backoff", 40, None)
+    assert [a.outcome for a in life.attempts] == [Outcome.INFRA_FAILED]
+
+
+def test_an_end_that_nobody_saw_gives_the_span_its_bounds() -> None:
+    gone = replace(pod("p", 0, gone_s=50).transitions[-1], earliest_ms=30_000)
+    seen = pod("p", 0)
+    life = live(workload_facts(replace(seen, transitions=(*seen.transitions, gone))))
+    assert [(s.state, s.start_ms, s.start_earliest_ms) for s in life.spans] == [
+        (State.PLACING, 0, None),
+        (State.ENDED, 50_000, 30_000),
+    ]
+
+
+def test_a_successor_that_is_bound_in_the_second_of_the_failure_is_another_attempt() -> None:
+    failed = pod("a", 0, bound_s=1, runs=[(2, 10, 1)], ended=(10, "Failed"))
+    life = live(workload_facts(job_history("j"), failed, pod("b", 10, bound_s=10), uid="j"))
+    assert [(a.number, a.outcome) for a in life.attempts] == [(1, Outcome.FAILED), (2, Outcome.OPEN)]
+
+
+def test_a_workload_that_is_admitted_again_is_placing_until_its_pods_come() -> None:
+    queueing = kueue(
+        0,
+        condition("w", 1, "QuotaReserved", "True"),
+        condition("w", 1, "Admitted", "True"),
+        condition("w", 20, "Evicted", "True", reason="Preempted"),
+        condition("w", 22, "QuotaReserved", "False"),
+        condition("w", 22, "Admitted", "False"),
+        condition("w", 22, "Requeued", "True"),
+        condition("w", 40, "QuotaReserved", "True"),
+        condition("w", 40, "Admitted", "True"),
+    )
+    life = live(workload_facts(queueing, pod("a", 1, bound_s=2, deleted_s=20, gone_s=22)))
+    assert course(life)[-2:] == [("queued", 22, 40), ("placing", 40, None)]

@@ -5,16 +5,19 @@ from hypothesis import strategies as st
 
 from analytics.history import Catalog, History, NodeStretch, WorkloadFacts
 from analytics.lifecycle import live
+from domain.facts import Moment
+from domain.quantity import MICRO_PER_GPU
 from domain.workload import Life, Span, State
-from tests.lives import before, condition, kueue, kueue_body, pod, workload_facts
+from tests.lives import before, condition, kueue, kueue_body, pod, pod_body, workload_facts
 
+GPUS = {"a": 1, "b": 2, "c": 4}
 SECONDS = st.integers(0, 60).map(float)
 CATALOG = Catalog(nodes={"n1": [NodeStretch(from_ms=0, gone_ms=None, model="A100", replicas=1)]})
 
 
 @st.composite
 def pods(draw: st.DrawFn, uid: str) -> History:
-    """A pod whose course is in order, and may stop anywhere."""
+    """A pod whose course is in order, and may stop anywhere; some are deleted and never end."""
     stamps = sorted(draw(st.lists(SECONDS, min_size=8, max_size=8)))
     created, bound, start, stop, again, stop_again, end, gone = stamps
     progress = draw(st.integers(0, 7))
@@ -23,16 +26,20 @@ def pods(draw: st.DrawFn, uid: str) -> History:
         runs.append((start, stop if progress >= 3 else None, 1 if progress >= 3 else None))
     if progress >= 4:
         runs.append((again, stop_again if progress >= 5 else None, 0 if progress >= 5 else None))
+    vanished = progress == 7 and draw(st.booleans())
     disrupted = (stop, "PreemptionByScheduler") if progress >= 3 and draw(st.booleans()) else None
     return pod(
         uid,
         created,
         bound_s=bound if progress >= 1 else None,
         runs=runs,
-        ended=(end, draw(st.sampled_from(["Succeeded", "Failed"]))) if progress >= 6 else None,
+        ended=(end, draw(st.sampled_from(["Succeeded", "Failed"])))
+        if progress >= 6 and not vanished
+        else None,
         deleted_s=end if progress == 7 and draw(st.booleans()) else None,
         gone_s=gone if progress == 7 or (progress == 0 and draw(st.booleans())) else None,
         disrupted=disrupted,
+        body=pod_body(gpus=GPUS[uid]),
     )
 
 
@@ -92,6 +99,13 @@ def test_an_answer_as_of_an_instant_needs_only_facts_from_before_it(facts: Workl
     assert [e.at_ms for e in known.evictions] == [e.at_ms for e in whole.evictions if e.at_ms < at_ms]
 
 
+def held_ms(pod: History) -> int | None:
+    """How long a pod held its GPUs, from its facts as they came; None while it does, or never did."""
+    bound = [fact.at_ms for fact in pod.transitions if fact.moment is Moment.BOUND]
+    ends = [fact.at_ms for fact in pod.transitions if fact.moment in (Moment.ENDED, Moment.GONE)]
+    return min(ends) - bound[0] if bound and ends else None
+
+
 def gpu_ms(life: Life, attempt: int | None = None) -> int:
     """Micro-GPU-milliseconds of the holdings that have ended, of one attempt or of all."""
     return sum(
@@ -104,12 +118,17 @@ def gpu_ms(life: Life, attempt: int | None = None) -> int:
 @given(workloads())
 def test_what_pods_hold_sums_to_what_attempts_hold(facts: WorkloadFacts) -> None:
     life = live(facts)
-    assert gpu_ms(life) == sum(gpu_ms(life, attempt.number) for attempt in life.attempts)
-    bound = {pod.uid for pod in facts.pods if any(t.moment == "bound" for t in pod.transitions)}
-    assert {holding.pod_uid for holding in life.holdings} == bound
+    expected = {pod.uid: held_ms(pod) for pod in facts.pods if pod.first(Moment.BOUND) is not None}
+    found = {h.pod_uid: None if h.released_ms is None else h.released_ms - h.bound_ms for h in life.holdings}
+    assert found == expected
+    total = sum(GPUS[uid] * MICRO_PER_GPU * length for uid, length in expected.items() if length)
+    assert gpu_ms(life) == total
+    assert sum(gpu_ms(life, attempt.number) for attempt in life.attempts) == total
     for attempt in life.attempts:
-        ends = [h.released_ms for h in life.holdings if h.attempt == attempt.number]
+        members = [h for h in life.holdings if h.attempt == attempt.number]
+        ends = [h.released_ms for h in members]
         known = [end for end in ends if end is not None]
+        assert attempt.start_ms == min(h.bound_ms for h in members)
         assert attempt.end_ms == (max(known) if len(known) == len(ends) else None)
 
 

@@ -12,7 +12,7 @@ from api.routes import ROUTES
 from domain.facts import Batch, ObjectKind, SetAside, SourceMark
 from domain.window import format_instant
 from service.answers import Answers
-from tests.build import at
+from tests.build import Books, at, make_span, make_workload
 
 DEPTH = "/api/v1/metrics/queue_depth_workloads"
 
@@ -182,6 +182,7 @@ def test_an_unknown_format_is_a_problem_that_names_the_known_ones(client: TestCl
         (f"{DEPTH}?tema=red", 400, "did you mean 'team'?"),
         (f"{DEPTH}?as_of=2026-01-01T00:00:00Z&as_of=2026-01-02T00:00:00Z", 400, "stands 2 times"),
         ("/api/v1/workloads?page=0", 400, "page = '0'"),
+        ("/api/v1/workloads?page=2000000000", 400, "at most 999999999"),
         ("/api/v1/workloads?page_size=100000", 400, "at most 1000"),
         ("/api/v1/workloads?sort=password", 400, "sort 'password'"),
         ("/api/v1/workloads?state=asleep", 400, "state 'asleep'"),
@@ -291,3 +292,70 @@ def check(value: Any, schema: dict[str, Any], *, at: str) -> None:
         assert set(schema["required"]) <= set(value) <= set(schema["properties"]), (at, value)
         for key, member in value.items():
             check(member, schema["properties"][key], at=f"{at}.{key}")
+
+
+def test_an_empty_filter_asks_for_what_has_no_such_label(client: TestClient, answers: Answers) -> None:
+    books = Books(cluster="south")
+    make_workload(books, "alone", queue="")
+    make_span(books, "alone", "queued", 0, first_wait=True)
+    books.write(answers.store)
+
+    def listed(**params: str | list[str]) -> set[str]:
+        reply = client.get("/api/v1/workloads", params=params).json()
+        return {row["uid"] for row in reply["rows"]}
+
+    everyone = listed()
+    assert listed(queue="") == {"alone"}
+    assert listed(queue=["", "main", "side"]) == everyone
+    assert listed(team="") == listed(**{"class": ""}) == set()
+    rows = client.get(DEPTH, params={"by": "queue", "queue": ""}).json()["rows"]
+    assert [(row["labels"], row["value"]) for row in rows] == [({"queue": ""}, 1.0)]
+
+
+def test_workloads_with_skewed_stamps_are_counted_by_cluster_and_reason(
+    client: TestClient, answers: Answers
+) -> None:
+    books = Books(cluster="south")
+    told = "bound 90 s before the submission"
+    make_workload(books, "skewed-1", skewed=told)
+    make_span(books, "skewed-1", "queued", 0, 10, first_wait=True)
+    make_workload(books, "skewed-2", skewed="bound 61.5 s before the submission")
+    make_workload(books, "no-gpu", skewed=told, gpus=0)
+    make_workload(books, "later", skewed=told, submitted=100)
+    books.write(answers.store)
+    reply = client.get("/api/v1/sources", params={"as_of": format_instant(at(60))}).json()
+    check(reply, SCHEMAS["SourceList"], at="sources")
+    row = next(row for row in reply["rows"] if row["kind"] == "skewed stamps")
+    assert (row["cluster"], row["state"], row["set_aside"]) == ("south", "set_aside_only", 2)
+    assert row["set_aside_causes"] == [{"because": "bound before the submission", "count": 2}]
+    detail = client.get("/api/v1/workloads/skewed-1").json()
+    check(detail, SCHEMAS["WorkloadDetail"], at="detail")
+    assert detail["skewed"] == told
+    waits = ("queue_wait_seconds", "time_to_running_seconds", "requeue_wait_seconds", "waiting_seconds")
+    assert [detail[name] for name in waits] == [None] * 4
+    assert client.get("/api/v1/workloads/r-done").json()["skewed"] == ""
+
+
+def test_waits_of_single_members_are_told_as_they_stood(client: TestClient, answers: Answers) -> None:
+    books = Books(cluster="south")
+    make_workload(books, "job")
+    wait = {"workload_uid": "job", "pod_uid": "p", "micro_gpus": 2_000_000}
+    books.add("member_wait", start_ms=at(10), end_ms=at(20), **wait)
+    books.write(answers.store)
+
+    def waits(minutes: int) -> Any:
+        reply = client.get("/api/v1/workloads/job", params={"as_of": format_instant(at(minutes))}).json()
+        check(reply, SCHEMAS["WorkloadDetail"], at="detail")
+        return reply["member_waits"]
+
+    known = {"pod_uid": "p", "start_at": format_instant(at(10)), "gpus": 2.0}
+    assert waits(5) == []
+    assert waits(15) == [known | {"end_at": None}]
+    assert waits(25) == [known | {"end_at": format_instant(at(20))}]
+
+
+@pytest.mark.parametrize("path", ["/api/v1/workloads/", "/api/v1/teams/", "/metrics/"])
+def test_a_slash_at_the_end_leads_nowhere(client: TestClient, path: str) -> None:
+    reply = client.get(path, headers={"Host": "evil.example"}, follow_redirects=False)
+    assert reply.status_code == 404
+    assert "location" not in reply.headers

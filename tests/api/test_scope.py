@@ -7,11 +7,13 @@ import pytest
 from starlette.testclient import TestClient
 
 from api.answers import Answers
+from api.app import Api, create_app
 from api.auth import Caller, NoAuth, UnauthenticatedError
 from api.viewer import Role, Viewer
 from domain.errors import SettingsError
 from domain.facts import Batch, SetAside
 from domain.metric import Row
+from domain.tenant import Tenancy
 from service.answers import Answers as StoreAnswers
 from store.lives import Watermark
 from tests.api.conftest import HEADER_AUTH, SECRET, TOKEN, Connect, as_member
@@ -206,3 +208,23 @@ def test_without_authentication_only_loopback_is_served(host: str) -> None:
     with pytest.raises(SettingsError, match="expected a loopback address"):
         NoAuth().check_bind(host)
     HEADER_AUTH.check_bind(host)
+
+
+def test_an_earlier_name_of_a_team_is_honoured_by_lists_metrics_and_groups(answers: StoreAnswers) -> None:
+    renamed = replace(answers, tenancy=Tenancy(renamed={"crimson": "red"}))
+    auth = replace(HEADER_AUTH, team_groups={"crimson-people": ("crimson",)})
+    app = create_app(Api(answers=renamed, auth=auth, metrics_text=lambda: b""))
+    for headers in (as_member("gpu-admins"), as_member("crimson-people")):
+        client = TestClient(app, base_url="http://127.0.0.1", headers=headers)
+        rows = client.get("/api/v1/workloads", params={"team": "crimson"}).json()["rows"]
+        assert {row["uid"] for row in rows} == {"r-done", "r-wait"}
+        depth = client.get(DEPTH, params={"team": "crimson", "by": "team"}).json()["rows"]
+        assert [(row["labels"]["team"], row["value"]) for row in depth] == [("red", 1.0)]
+    member = TestClient(app, base_url="http://127.0.0.1", headers=as_member("crimson-people"))
+    assert listed(member) == {"r-done", "r-wait"}
+    assert member.get("/api/v1/workloads", params={"team": "blue"}).status_code == 403
+
+
+def test_a_present_name_stays_even_where_another_team_bore_it_before(answers: StoreAnswers) -> None:
+    swapped = replace(answers, tenancy=Tenancy(renamed={"a": "b", "b": "c"}))
+    assert swapped.present_teams(["a", "b", "z"]) == ("b", "z")

@@ -1,54 +1,50 @@
 """Cases drawn from public bug reports: what a scrape shows of a queue that empties or is deleted."""
 
-from typing import Any
-
 from prometheus_client.parser import text_string_to_metric_families
 
 from alerts.exporter import Exporter
-from analytics.evaluate import evaluate, exported_asks, parameters
 from analytics.metrics import REGISTRY
-from domain.metric import Measurement
-from domain.policy import Policy
-from store.embedded import Store
-from tests.cases.replay import Json, case
-from tests.golden.cases import store_of
+from domain.window import format_instant
+from tests.cases.replay import Feed, Json, answers, case, queued_for, written
 
 START_MS = 1_800_000_000_000
 METRIC = REGISTRY["starvation_index_seconds"]
 
 
-def a04_rows(data: Json) -> dict[str, list[dict[str, Any]]]:
-    """A job waits from its submission, and a queue lives, until the last step that shows it."""
-    seen: dict[tuple[str, int], int] = {}
-    queues: dict[str, int] = {}
-    for step in data["steps"]:
-        for queue, waits in step["queues"].items():
-            queues[queue] = START_MS + step["t"] * 1000
-            seen |= {(queue, START_MS + (step["t"] - wait) * 1000): queues[queue] for wait in waits}
-    jobs = [{"workload_uid": str(place), "queue": queue} for place, (queue, _) in enumerate(seen)]
-    waiting = [
-        {"workload_uid": str(place), "state": "queued", "start_ms": start, "end_ms": last}
-        for place, ((_, start), last) in enumerate(seen.items())
-    ]
-    live = [{"queue": queue, "start_ms": 0, "end_ms": last} for queue, last in queues.items()]
-    return {"workload": jobs, "span": waiting, "queue_span": live}
+def instant_of(second: int) -> str:
+    return format_instant(START_MS + second * 1000)
 
 
-def scrape(exporter: Exporter, store: Store, second: int) -> dict[str, float]:
+def objects_of(step: Json) -> dict[str, Json]:
+    """The queues of a step, and a Workload for each wait, by uid: what waits on has the same one."""
+    queues = {queue: written("ClusterQueue", queue, created=instant_of(-86_400)) for queue in step["queues"]}
+    waits = [(queue, step["t"] - wait) for queue, found in step["queues"].items() for wait in found]
+    return queues | {
+        f"{queue}@{since}": written("Workload", f"{queue}@{since}", created=instant_of(since),
+                                    spec=queued_for(1) | {"queueName": queue})
+        for queue, since in waits
+    }  # fmt: skip
+
+
+def scrape(exporter: Exporter, feed: Feed, second: int) -> dict[str, float]:
     """What Prometheus reads of the metric after it was measured at that second."""
     as_of_ms = START_MS + second * 1000
-    (ask,) = exported_asks(METRIC, as_of_ms, Policy())
-    samples = evaluate(METRIC, store.rows(METRIC.sql, parameters(METRIC, ask)), ask)
-    exporter.publish(
-        [Measurement(metric=METRIC.name, as_of_ms=as_of_ms, sample=each) for each in samples], as_of_ms
-    )
+    exporter.publish(answers(feed.settled()).measure(METRIC, as_of_ms), as_of_ms)
     families = {family.name: family for family in text_string_to_metric_families(exporter.text().decode())}
     return {sample.labels["queue"]: sample.value for sample in families[f"gpuledger_{METRIC.name}"].samples}
 
 
 def test_a04_an_empty_queue_reports_0_and_a_deleted_one_nothing() -> None:
     given, expected = case("A04-oldest-wait-of-an-empty-queue")
-    exporter = Exporter({METRIC.name: METRIC})
-    with store_of(a04_rows(given["data"])) as store:
-        steps = given["data"]["steps"]
-        assert {"scrapes": {str(step["t"]): scrape(exporter, store, step["t"]) for step in steps}} == expected
+    exporter, feed = Exporter({METRIC.name: METRIC}), Feed()
+    there: dict[str, Json] = {}
+    scrapes = {}
+    for step in given["data"]["steps"]:
+        now = objects_of(step)
+        for uid in there.keys() - now.keys():
+            feed.see("DELETED", there[uid], instant_of(step["t"] - 1))
+        for uid in now.keys() - there.keys():
+            feed.see("ADDED", now[uid], instant_of(step["t"] - 1))
+        there = now
+        scrapes[str(step["t"])] = scrape(exporter, feed, step["t"])
+    assert {"scrapes": scrapes} == expected

@@ -2,155 +2,129 @@
 Cases drawn from public bug reports: waits, attempts, evictions.
 
 The adapters rename keys and values, parse times, convert units and round; what they ask for is
-computed by the collector, the store and the lifecycle.
+computed by the collector, the store and the lifecycle. A case that does not say so asks one GPU.
 """
 
-from itertools import groupby
-from typing import Any
-
-from analytics.history import Catalog, WorkloadFacts
-from analytics.lifecycle import live
-from domain.facts import EventSighting
-from domain.window import parse_instant
-from domain.workload import State
 from store.embedded import Store
-from tests.cases.replay import Json, case, lines, replay, seconds
-from tests.lives import condition, kueue, pod
-
-WAITING = {"queued", "checking", "placing"}
-AFTER = "2026-05-05T00:00:00Z"
-
-
-def check(answer: Json, expected: Json) -> None:
-    """Every key asked for is equal; none has a value that is known to be wrong."""
-    for key, wrong in expected.pop("must_not", {}).items():
-        assert answer[key] not in wrong
-    assert answer == expected
+from tests.cases.replay import (
+    AFTER,
+    CREATED,
+    Json,
+    case,
+    check,
+    episodes,
+    event,
+    lines,
+    queued_for,
+    replay,
+    seconds,
+    told,
+    value,
+    written,
+)
 
 
 def watched(name: str) -> Store:
-    return replay(
-        [(line["type"], {"metadata": {}} | line["object"], line["observed_at"]) for line in lines(name)]
-    )
-
-
-def episodes(spans: list[tuple[str, bool, float]]) -> list[float]:
-    """Lengths of the waiting episodes: waiting states that follow each other are one."""
-    grouped = groupby(spans, key=lambda span: (span[0] in WAITING, span[1]))
-    return [sum(span[2] for span in group) for (waits, _), group in grouped if waits]
-
-
-def total(spans: list[tuple[str, bool, float]], state: State) -> float:
-    return sum(span[2] for span in spans if span[0] == state)
+    readings = []
+    for line in lines(name):
+        read = {"apiVersion": "v1", "metadata": {}} | line["object"]
+        read["spec"] = queued_for("1") | read.get("spec", {})
+        readings.append((line["type"], read, line["observed_at"]))
+    return replay(readings)
 
 
 def test_w01_an_evicted_and_requeued_workload_has_two_waits() -> None:
     asked, expected = case("W01-evicted-then-requeued")
-    spans = seconds(watched("W01-evicted-then-requeued"), asked["data"]["now"])
+    now, store = asked["data"]["now"], watched("W01-evicted-then-requeued")
+    life = told(store, "11111111-0000-4000-8000-000000000001", now)
     answer = {
-        "first_wait_s": sum(span[2] for span in spans if span[1]),
-        "wait_episodes_s": episodes(spans),
-        "total_queue_s": sum(episodes(spans)),
-        "backoff_s": total(spans, State.BACKOFF),
-        "running_s": total(spans, State.RUNNING),
+        "first_wait_s": life["queue_wait_seconds"],
+        "wait_episodes_s": episodes(store, now),
+        "total_queue_s": life["queue_wait_seconds"] + life["requeue_wait_seconds"],
+        "backoff_s": seconds(store, "backoff", now),
+        "running_s": seconds(store, "running", now),
     }
     check(answer, expected)
 
 
+def test_w01_the_second_wait_is_the_requeue_wait_of_the_figures() -> None:
+    store = watched("W01-evicted-then-requeued")
+    found = value(store, "requeue_wait_seconds", AFTER, quantile="0.5", estimator="started")
+    assert found == 2400
+
+
 def test_w02_the_time_behind_a_gate_of_the_owner_is_no_wait() -> None:
     _, expected = case("W02-scheduling-gate-time")
-    spans = seconds(watched("W02-scheduling-gate-time"), AFTER)
-    gated, waited = total(spans, State.HELD), sum(span[2] for span in spans if span[1])
-    check({"gated_s": gated, "schedulable_wait_s": waited, "user_wait_s": gated + waited}, expected)
+    store = watched("W02-scheduling-gate-time")
+    answer = {
+        "gated_s": seconds(store, "held"),
+        "schedulable_wait_s": value(store, "queue_wait_seconds", AFTER, quantile="0.5", estimator="started"),
+        "user_wait_s": value(store, "time_to_placement_seconds", AFTER, quantile="0.5", estimator="started"),
+    }
+    check(answer, expected)
 
 
 def test_w03_a_suspended_and_resumed_job_has_two_waits() -> None:
     _, expected = case("W03-job-suspended-and-resumed")
-    spans = seconds(watched("W03-job-suspended-and-resumed"), AFTER)
-    first = sum(span[2] for span in spans if span[1])
-    answer = {"first_wait_s": first, "wait_episodes_s": episodes(spans), "run_s": total(spans, State.RUNNING)}
+    store = watched("W03-job-suspended-and-resumed")
+    answer = {
+        "first_wait_s": told(store, "j-1")["queue_wait_seconds"],
+        "wait_episodes_s": episodes(store),
+        "run_s": seconds(store, "running"),
+    }
     check(answer, expected)
 
 
 def test_w04_pods_made_anew_are_attempts_of_one_job() -> None:
     _, expected = case("W04-pods-recreated-by-controller")
-    store = replay(
-        [(line["type"], {"apiVersion": "v1"} | line["object"], line["observed_at"])
-         for line in lines("W04-pods-recreated-by-controller")]
-    )  # fmt: skip
-    spans = seconds(store, AFTER)
+    store = watched("W04-pods-recreated-by-controller")
     answer = {
-        "job_first_wait_s": sum(span[2] for span in spans if span[1]),
-        "attempt_waits_s": episodes(spans),
-        "samples_in_job_wait_percentile": len(store.rows("select workload_uid from gpu_workload")),
+        "job_first_wait_s": told(store, "j-9")["queue_wait_seconds"],
+        "attempt_waits_s": episodes(store),
+        "samples_in_job_wait_percentile": value(store, "first_placed_workloads", AFTER),
     }
     check(answer, expected)
 
 
 def test_e04_a_missing_scheduled_event_does_not_make_a_wait_endless() -> None:
     asked, expected = case("E04-scheduled-event-missing")
-    readings = [("ADDED", pod_object, AFTER) for pod_object in asked["data"]["pods"]]
-    for number, event in enumerate(asked["data"]["events"]):
-        readings.append(("ADDED", {
-            "apiVersion": "v1", "kind": "Event", "metadata": {"uid": f"e{number}", "namespace": "team-red"},
-            "involvedObject": {"kind": "Pod", "uid": event["regarding_uid"]}, "reason": event["reason"],
-            "firstTimestamp": event["time"], "lastTimestamp": event["time"], "count": 1,
-        }, AFTER))  # fmt: skip
-    rows = replay(readings).rows(
-        "select pod_uid, (bound_ms - submitted_ms) / 1000 as wait, bound_source"
-        " from holding inner join workload using (workload_uid)"
-    )
+    events = [
+        event(f"e{number}", one["regarding_uid"], one["reason"], one["time"])
+        for number, one in enumerate(asked["data"]["events"])
+    ]
+    store = replay([("ADDED", read, AFTER) for read in [*asked["data"]["pods"], *events]])
+    uids = [pod["metadata"]["uid"] for pod in asked["data"]["pods"]]
+    sources = store.rows("select pod_uid, bound_source from holding")
     answer = {
-        "wait_s": {row["pod_uid"]: row["wait"] for row in rows},
-        "source": {row["pod_uid"]: row["bound_source"] for row in rows},
+        "wait_s": {uid: told(store, uid)["queue_wait_seconds"] for uid in uids},
+        "source": {row["pod_uid"]: row["bound_source"] for row in sources},
     }
     check(answer, expected)
 
 
-def e05_facts(uid: str, found: list[Json]) -> WorkloadFacts:
-    """The facts about one workload of the case."""
-    names = {"type": "subject", "status": "state", "reason": "reason"}
-    conditions = [
-        condition(uid, parse_instant(line["t"]) / 1000, **{names[k]: v for k, v in line["condition"].items()})
-        for line in found if line["kind"] == "Workload" and line["uid"] == uid
-    ]  # fmt: skip
-    pods = [
-        pod(line["uid"], 0, gone_s=parse_instant(line["t"]) / 1000) for line in found if line["kind"] == "Pod"
-    ]
-    events = tuple(
-        sighting(line) for line in found if line["kind"] == "Event" and line["regarding_uid"] == uid
-    )
-    return WorkloadFacts(
-        uid=uid,
-        queueing=(kueue(0, *conditions, uid=uid),),
-        jobs=(),
-        pods=tuple(pods),
-        catalog=Catalog(),
-        events=events,
-    )
-
-
-def sighting(line: Json) -> EventSighting:
-    at_ms = parse_instant(line["t"])
-    rest: dict[str, Any] = dict.fromkeys(
-        ("resource_version", "event_type", "component", "regarding_kind", "regarding_namespace",
-         "regarding_name", "related_uid"), ""
-    )  # fmt: skip
-    return EventSighting(
-        uid=line["uid"], regarding_uid=line["regarding_uid"], reason=line["reason"], note=line["message"],
-        first_ms=at_ms, last_ms=at_ms, observed_ms=at_ms, count=1, **rest,
-    )  # fmt: skip
+def as_object(line: Json) -> Json:
+    """A line of E05 as the API writes it: one new condition, an Event, or a pod's deletion."""
+    if line["kind"] == "Event":
+        return event(line["uid"], line["regarding_uid"], line["reason"], line["t"], line["message"])
+    if line["kind"] == "Pod":
+        return written(
+            "Pod", line["uid"], metadata={"annotations": {"kueue.x-k8s.io/workload": line["workload"]}}
+        )
+    condition = line["condition"] | {"lastTransitionTime": line["t"]}
+    return written("Workload", line["uid"], status={"conditions": [condition]}, spec=queued_for(1))
 
 
 def test_e05_one_preemption_with_many_signals_is_one() -> None:
-    _, expected = case("E05-one-preemption-many-signals")
-    found = lines("E05-one-preemption-many-signals")
-    lives = {uid: live(e05_facts(uid, found)) for uid in ("w-low", "w-high", "w-other")}
-    preempted = {uid: [e for e in life.evictions if e.preempted] for uid, life in lives.items()}
+    name, uids = "E05-one-preemption-many-signals", ("w-low", "w-high", "w-other")
+    made = [("ADDED", written("Workload", uid, spec=queued_for(1)), CREATED) for uid in uids]
+    read = [(line.get("type", "MODIFIED"), as_object(line), line["t"]) for line in lines(name)]
+    store = replay([*made, *read])
+    lives = {uid: told(store, uid) for uid in uids}
+    [victim] = store.rows("select preemptor_uid from eviction where preempted")
     answer = {
-        "preemptions": sum(map(len, preempted.values())),
-        "evictions_other": sum(not e.preempted for life in lives.values() for e in life.evictions),
-        "by_victim": {uid: len(evictions) for uid, evictions in preempted.items() if evictions},
-        "preemptor_of_w_low": preempted["w-low"][0].preemptor_uid,
+        "preemptions": value(store, "preemptions_total", AFTER),
+        "evictions_other": value(store, "evictions_total", AFTER),
+        "by_victim": {uid: life["preemptions"] for uid, life in lives.items() if life["preemptions"]},
+        "preemptor_of_w_low": victim["preemptor_uid"],
     }
-    check(answer, expected)
+    check(answer, case(name)[1])

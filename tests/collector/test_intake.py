@@ -314,6 +314,21 @@ def test_a_bad_line_is_set_aside_and_nothing_else_is_lost(line: bytes) -> None:
     assert [one.count for one in sink.set_aside] == [2]
 
 
+@pytest.mark.parametrize(
+    "read", [{"apiVersion": "v1", "kind": "Pod", "metadata": []}, {"metadata": {"uid": 7}}, b"[]", b"{"]
+)
+def test_an_object_that_does_not_even_say_who_it_is_is_counted(read: dict[str, object] | bytes) -> None:
+    sink = MemorySink()
+    taking = intake(sink)
+    taking.see(POD, "ADDED", read, at(1))
+    taking.relisted(POD, [read, pod("a", 2)], "10", at(2))
+    taking.relisted(POD, [read], "20", at(3))
+    taking.flush()
+    assert sum(one.count for one in sink.set_aside) == 3
+    assert [one.uid for one in of(sink, Moment.CREATED)] == ["a"]
+    assert of(sink, Moment.GONE) == []  # it may be any of those that are missing
+
+
 def test_an_object_whose_last_reading_is_malformed_is_gone_all_the_same() -> None:
     sink = MemorySink()
     taking = intake(sink)

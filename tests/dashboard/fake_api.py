@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
 
 Json = Any
 TARGETS = {"interactive": 300.0, "batch": 3600.0, "best_effort": 86_400.0}
@@ -159,7 +159,16 @@ def workload(number: int, as_of: datetime, **changes: Json) -> Json:
 def waiting(as_of: datetime) -> Json:
     listed = workload(0, as_of)
     span = {"state": "queued", "start_at": listed["submitted_at"], "end_at": None, "reason": "Inadmissible"}
-    return {**listed, "as_of": text(as_of), "spans": [span], "attempts": []}
+    more = {"skewed": "", "spans": [span], "attempts": [], "member_waits": []}
+    return {**listed, "as_of": text(as_of), **more}
+
+
+def skewed(as_of: datetime) -> Json:
+    """Bound before it was submitted, by its stamps."""
+    unknown = dict.fromkeys(
+        ("queue_wait_seconds", "time_to_running_seconds", "requeue_wait_seconds", "waiting_seconds")
+    )
+    return waiting(as_of) | unknown | {"uid": "uid-9", "skewed": "bound 90 s before the submission"}
 
 
 def finished(as_of: datetime) -> Json:
@@ -223,6 +232,8 @@ def finished(as_of: datetime) -> Json:
             attempt(1, 9, 10, 31, outcome="preempted", reason="Preempted", **by),
             attempt(2, 41, 42, 62, outcome="succeeded"),
         ],
+        "skewed": "",
+        "member_waits": [{"pod_uid": "pod-2-9", "start_at": at[42], "end_at": at[62], "gpus": 4.0}],
     }
 
 
@@ -292,21 +303,31 @@ def answer(scenario: Scenario, path: str, query: dict[str, str]) -> tuple[int, J
         # Counters began to count in the window: before it there was nothing.
         counts = filled and not (name.endswith("_total") and "as_of" in query)
         always = name == "wait_target_seconds"
+        rows = metric_rows(name, by) if counts or always else [sample(None, {})]
+        if scenario.name == "two clusters":
+            # The second has the same queues, with other values.
+            rows += [
+                row | {"labels": row["labels"] | {"cluster": "south"}, "value": row["value"] + 1}
+                for row in rows
+                if row["labels"].get("cluster") and row["value"] is not None
+            ]
+        if scenario.name == "unseen" and name == "preemptions_total":
+            rows = [row | {"lower_bound": True} for row in rows]
         return 200, {
             "metric": name,
             "unit": METRICS[name][0],
             "as_of": text(scenario.as_of),
             "window": "1d" if name in _WINDOWED else None,
             "coverage": 0.97 if scenario.name == "stale" else 1.0,
-            "rows": metric_rows(name, by) if counts or always else [sample(None, {})],
+            "rows": rows,
         }
     if path == "workloads":
         everything = [workload(number, scenario.as_of) for number in range(60)] if filled else []
         page, size = int(query.get("page", "1")), int(query.get("page_size", "100"))
         return 200, _page(everything, scenario.as_of, page=page, size=size)
     if path.startswith("workloads/"):
-        known = {"uid-0": waiting, "uid-7": finished}
-        uid = path.removeprefix("workloads/")
+        known = {"uid-0": waiting, "uid-7": finished, "uid-9": skewed}
+        uid = unquote(path.removeprefix("workloads/"))
         if uid in known and filled:
             return 200, known[uid](scenario.as_of)
         return 404, {"title": "Not Found", "status": 404, "detail": f"workload {uid!r}: there is none"}

@@ -1,5 +1,6 @@
 """Each page on a filled, an empty, a stale and a failing API."""
 
+import json
 import os
 from datetime import timedelta
 
@@ -7,7 +8,8 @@ import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
-from dashboard.shared import data
+from dashboard.shared import data, frame
+from dashboard.shared import format as text
 from dashboard.shared.launch import APP
 from tests.dashboard import fake_api
 from tests.dashboard.conftest import Open
@@ -161,3 +163,69 @@ def test_what_one_viewer_was_told_is_not_served_to_another() -> None:
             data._fetch(f"{address}/api/v1/sources", (), (("X-Forwarded-User", user), secret))
     assert [query["x-forwarded-user"] for _, query in scenario.seen] == ["ann", "bob"]
     assert all(query["x-gpuledger-proxy-secret"] == "s" for _, query in scenario.seen)
+
+
+@pytest.mark.parametrize("uid", ["../teams", "..", ".", "a/b?c#d", "%2e%2e/teams"])
+def test_a_uid_that_would_lead_elsewhere_is_not_found(uid: str, open_page: Open) -> None:
+    scenario = Scenario()
+    app = open_page("job", scenario, uid=uid)
+    assert not app.exception
+    assert any("Not found." in warning.value for warning in app.warning)
+    assert "/api/v1/teams" not in [path for path, _ in scenario.seen]
+
+
+def test_queues_of_two_clusters_with_one_name_are_two_lines_of_the_charts(open_page: Open) -> None:
+    app = open_page("queues", Scenario(name="two clusters"))
+    assert not app.exception
+    _, depth = [json.loads(chart.proto.spec) for chart in app.get("plotly_chart")]
+    assert {queue for bar in depth["data"] for queue in bar["y"]} == {
+        f"{queue} · {cluster}"
+        for queue in ("nlp-interactive", "nlp-batch", "sweeps")
+        for cluster in ("north", "south")
+    }
+
+
+def test_one_cluster_is_not_named_in_the_charts(open_page: Open) -> None:
+    _, depth = [json.loads(chart.proto.spec) for chart in open_page("queues", Scenario()).get("plotly_chart")]
+    assert {queue for bar in depth["data"] for queue in bar["y"]} == {
+        "nlp-interactive",
+        "nlp-batch",
+        "sweeps",
+    }
+
+
+def test_the_address_can_ask_for_workloads_without_a_queue(open_page: Open) -> None:
+    scenario = Scenario()
+    open_page("jobs", scenario, queue=text.NO_QUEUE)
+    asked = [query for path, query in scenario.seen if path == "/api/v1/workloads"]
+    assert asked[-1]["queue"] == ""
+    open_page("jobs", Scenario(), team="nlp")
+    open_page("jobs", scenario)
+    asked = [query for path, query in scenario.seen if path == "/api/v1/workloads"]
+    assert "queue" not in asked[-1]
+
+
+def test_a_workload_with_skewed_stamps_says_so_and_has_no_waits(open_page: Open) -> None:
+    app = open_page("job", Scenario(), uid="uid-9")
+    assert not app.exception
+    assert any("bound 90 s before the submission" in warning.value for warning in app.warning)
+    assert {tile.label: tile.value for tile in app.metric}["Queue wait"] == text.UNDEFINED
+
+
+def test_waits_of_single_pods_are_shown_where_there_are_any(open_page: Open) -> None:
+    shown = words(open_page("job", Scenario(), uid="uid-7"))
+    assert "Waits of single pods: 1" in shown
+    assert "pod-2-9" in shown
+    assert "Waits of single pods" not in words(open_page("job", Scenario(), uid="uid-0"))
+
+
+def test_preemptions_of_a_window_stay_a_lower_bound(open_page: Open) -> None:
+    app = open_page("home", Scenario(name="unseen"))
+    assert {tile.label: tile.value for tile in app.metric}["Preemptions, last 24 h"] == "≥ 7"
+
+
+def test_a_played_sample_is_called_so(open_page: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(os.environ, frame.PLAYED, "1")
+    app = open_page("home", Scenario(age=timedelta(hours=2)))
+    assert any("Played sample." in info.value for info in app.info)
+    assert not any("Not live." in info.value for info in app.info)

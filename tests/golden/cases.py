@@ -44,6 +44,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
         "schedulable": True,
     },
     "queue_span": {"queue": "main", "kind": "ClusterQueue"},
+    "member": {},
 }
 _EMPTY = {"VARCHAR": "", "BIGINT": 0, "BOOLEAN": False}
 _COLUMNS = """

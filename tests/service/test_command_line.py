@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from dashboard.shared import data
+from dashboard.shared import data, frame
 from domain.facts import Batch, ObjectKind, SetAside, SourceMark
 from service import children
 from service.cli import run
@@ -15,7 +15,7 @@ from service.cli.options import Given
 from service.runtime import Runtime
 from service.settings_file import load_settings
 from store.embedded import Store
-from tests.build import busy_morning
+from tests.build import Books, busy_morning, make_workload
 
 COMMANDS = ("demo", "up", "serve", "dashboard", "import", "metrics", "workloads", "rules", "doctor", "config")
 
@@ -155,7 +155,8 @@ def test_a_running_serve_is_asked_instead_of_its_store(
     asked = ["workloads", "--team", "red", "-o", "json", "--data-dir", str(data_dir)]
     detail = ["workloads", "r-done", "-o", "json", "--data-dir", str(data_dir)]
     values = ["metrics", "queue_wait_seconds", "--by", "class", "--window", "2h", "-o", "json", "--data-dir"]
-    commands = (asked, detail, [*values, str(data_dir)])
+    empty = [[*asked[:1], f"--{label}", "", *asked[3:]] for label in ("team", "queue", "class")]
+    commands = (asked, detail, [*values, str(data_dir)], *empty)
 
     def printed() -> list[str]:
         said = []
@@ -165,6 +166,8 @@ def test_a_running_serve_is_asked_instead_of_its_store(
         return said
 
     from_store = printed()
+    # An empty value asks for what has no such label: here everything has one.
+    assert [json.loads(said)["total"] for said in from_store[-3:]] == [0, 0, 0]
     with serving(data_dir):
         assert (data_dir / "serve.json").exists()
         assert printed() == from_store
@@ -292,3 +295,29 @@ def test_the_dashboard_is_told_the_names_of_the_viewers_headers() -> None:
     environment = children.dashboard_environment(settings, api_url="http://127.0.0.1:1")
     assert environment["GPULEDGER_API_URL"] == "http://127.0.0.1:1"
     assert data.identity({"X-User": "ada", "X-Forwarded-User": "eve"}, environment) == (("X-User", "ada"),)
+
+
+def test_skewed_stamps_are_counted_by_doctor_and_told_with_the_workload(
+    data_dir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = Store.open(data_dir / "gpuledger.duckdb")
+    books = Books(cluster="south")
+    make_workload(books, "odd", skewed="bound 90 s before the submission")
+    books.write(store)
+    store.close()
+    assert run(["doctor", "--data-dir", str(data_dir)]) == 0
+    told = capsys.readouterr().out
+    assert "south/skewed stamps: 1 set aside, workloads whose stamps lie before their submission" in told
+    assert "policy.skew_tolerated" in told
+    assert run(["workloads", "odd", "--data-dir", str(data_dir)]) == 0
+    told = capsys.readouterr().out
+    assert "bound 90 s before the submission; no figure counts it" in told
+    assert "WAITED           -" in told
+
+
+def test_the_dashboard_is_told_that_a_sample_is_played() -> None:
+    settings = load_settings()
+    still = children.dashboard_environment(settings, api_url="http://127.0.0.1:1")
+    played = children.dashboard_environment(settings, api_url="http://127.0.0.1:1", played=True)
+    assert played.keys() - still.keys() == {frame.PLAYED}
+    assert load_settings(environment={frame.PLAYED: "1"}) == settings

@@ -46,6 +46,10 @@ def test_variables_that_kubernetes_makes_for_a_service_are_not_settings() -> Non
         ("port: 80", "port: unknown key; did you mean server.port?"),
         ("tenancy: {teams: [{form_label: team}]}", "tenancy.teams.0.form_label: unknown key; did you mean"),
         ("policy: {targets: {batch: {wiat: 5m}}}", "did you mean policy.targets.batch.wait?"),
+        (
+            "policy: {targets: {interactiv: {wait: 5m}}}",
+            "policy.targets.interactiv: unknown key; did you mean policy.targets.interactive?",
+        ),
         ("server: {port: high}", 'server.port = "high": expected a whole number, for example 8080'),
         ("policy: {window: 90}", "policy.window = 90: expected a duration, for example 5m, 24h or 7d"),
         ("policy: {window: -5m}", 'policy.window = "-5m": expected a duration'),

@@ -3,8 +3,11 @@
 from typing import Any
 
 from api.answers import SourceState
+from domain.facts import Batch, Moment, ObjectKind, SourceMark, Transition
 from domain.policy import Policy
+from domain.window import format_instant
 from service import sources
+from store.embedded import Store
 from tests.build import at
 
 POLICY = Policy()
@@ -59,3 +62,36 @@ def test_the_alert_hears_of_events_only_when_they_are_past_their_own_threshold()
     assert heard(mark("Pod", 1), mark("Event", 20)) == {"north": at(40)}
     assert heard(mark("Pod", 1), mark("Node", 5)) == {"north": at(55)}
     assert heard(mark("Pod", 1, cluster="imported"), mark("Event", None)) == {}
+
+
+def test_at_an_instant_of_the_past_a_source_tells_what_had_been_read_by_then() -> None:
+    store = Store.open(None)
+    seen = {
+        kind: SourceMark(kind=kind, resource_version="1", epoch=0, seen_ms=at(minutes))
+        for kind, minutes in ((ObjectKind.POD, 60), (ObjectKind.NODE, 20), (ObjectKind.JOB, 60))
+    }
+    first = [
+        Transition(uid="u", kind=kind, moment=Moment.CREATED, at_ms=at(0), observed_ms=at(minutes))
+        for kind, minutes in ((ObjectKind.POD, 10), (ObjectKind.NODE, 15))
+    ]
+    store.append(Batch(cluster="north", marks=seen, transitions=first))
+
+    def told(minutes: float) -> dict[str, tuple[str, str | None, float | None]]:
+        marks = sources.marks(store, at(minutes))
+        rows = sources.rows(marks, (), at(minutes), policy=POLICY)
+        return {row["kind"]: (row["state"], row["seen_at"], row["lag_seconds"]) for row in rows}
+
+    def stamp(minutes: float) -> str:
+        return format_instant(at(minutes))
+
+    never = ("never_read", None, None)
+    assert told(5) == {"Job": never, "Node": never, "Pod": never}
+    # Nothing came in of jobs: they are read since the cluster is.
+    assert told(12) == {"Job": ("read", stamp(12), 0.0), "Node": never, "Pod": ("read", stamp(12), 0.0)}
+    assert told(16)["Node"] == ("read", stamp(16), 0.0)
+    assert told(22)["Node"] == ("read", stamp(20), 120.0)
+    assert told(30)["Node"] == ("stale", stamp(20), 600.0)
+    assert told(61)["Pod"] == ("read", stamp(60), 60.0)
+    assert sources.coverage(sources.marks(store, at(30)), at(30), policy=POLICY) == 2 / 3
+    assert sources.coverage(sources.marks(store, at(5)), at(5), policy=POLICY) == 0.0
+    store.close()

@@ -125,6 +125,27 @@ def test_readers_see_only_what_is_committed(store: Store) -> None:
     assert store.rows("select queue from queue_span") == [{"queue": "q"}]
 
 
+def test_a_question_that_fails_does_not_undo_what_is_being_written(store: Store) -> None:
+    with store.transaction() as connection:
+        connection.execute("insert into queue_span values ('c', 'q', 'ClusterQueue', 1, null)")
+        with pytest.raises(StoreError, match="Conversion"):
+            store.rows("select cast(state as integer) from (values ('queued')) as span (state)")
+    assert store.rows("select queue from queue_span") == [{"queue": "q"}]
+
+
+def test_a_question_is_answered_while_another_thread_writes(store: Store) -> None:
+    with store.transaction() as connection:
+        rows = connection.execute("select unnest(range(100000)) as number")  # an open result of the writer
+        found: list[object] = []
+        asking = threading.Thread(target=lambda: found.extend(store.rows("select queue from queue_span")))
+        connection.execute("insert into queue_span values ('c', 'q', 'ClusterQueue', 1, null)")
+        asking.start()
+        asking.join(timeout=20)
+        assert not asking.is_alive()
+        assert found == []
+        assert rows is connection
+
+
 def test_threads_read_while_one_writes(store: Store) -> None:
     torn: list[object] = []
 

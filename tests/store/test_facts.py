@@ -1,5 +1,6 @@
 """Facts: appended whole, numbered, and read back as they were."""
 
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -135,6 +136,23 @@ def test_a_job_is_told_whose_facts_are_new(store: Store) -> None:
     store.append(Batch(cluster=CLUSTER, events=[sighted("e", 1, regarding="a")]))
     store.append(Batch(cluster="another", transitions=[bound("c", 1)]))
     assert store.changed_since(CLUSTER, "lives") == ({"a"}, 5)
+
+
+def test_threads_that_append_at_once_share_no_number(store: Store) -> None:
+    start = threading.Barrier(4)
+
+    def write(name: str) -> None:
+        start.wait()
+        for version in range(1, 11):
+            store.append(one_pod(f"{name}{version}", version))
+
+    threads = [threading.Thread(target=write, args=(name,)) for name in "abcd"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    numbers = store.rows("select seq from transition union all select seq from description order by seq")
+    assert [row["seq"] for row in numbers] == list(range(1, 81))
 
 
 def test_numbers_go_on_after_the_store_was_reopened(tmp_path: Path) -> None:
