@@ -1,0 +1,79 @@
+"""
+Weighted max-min: share an amount so that nobody can get more without taking from one who has less.
+
+Amounts and caps are whole units (micro-GPU); shares are whole and sum exactly.
+"""
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import NamedTuple
+
+
+class Claim(NamedTuple):
+    """At most `cap` is wanted. `weight` counts against the other claims only, so its unit is free."""
+
+    cap: int
+    weight: int
+
+
+def max_min(amount: int, claims: Sequence[Claim]) -> list[int]:
+    """
+    Each claim's share; together they take the amount, or all caps where those are less.
+
+    Weight 0 comes last: it shares, in equal parts, what is left when every positive weight is
+    satisfied. Shares are within one unit of the exact ones; a unit that cannot be cut goes to the
+    largest remainder, ties to the earlier claim.
+
+    Source: Bertsekas and Gallager, Data Networks, 6.5.2 (progressive filling).
+
+    >>> max_min(9, [Claim(cap=9, weight=2), Claim(cap=1, weight=1), Claim(cap=9, weight=1)])
+    [5, 1, 3]
+    >>> max_min(9, [Claim(cap=4, weight=1), Claim(cap=9, weight=0)])
+    [4, 5]
+    """
+    positive = [claim if claim.weight > 0 else Claim(0, 0) for claim in claims]
+    shares = _fill(amount, positive)
+    last = [Claim(0, 0) if claim.weight > 0 else Claim(claim.cap, 1) for claim in claims]
+    rest = _fill(amount - sum(shares), last)
+    return [share + more for share, more in zip(shares, rest, strict=True)]
+
+
+def water_level(amount: int, claims: Sequence[Claim]) -> Fraction | None:
+    """
+    The level L at which the shares min(cap, weight * L) take the whole amount, exactly.
+
+    None where no such level exists: all caps together are not more than the amount.
+    """
+    left, weight = amount, sum(claim.weight for claim in claims)
+    by_fullness = sorted(
+        (claim for claim in claims if claim.weight > 0), key=lambda claim: Fraction(claim.cap, claim.weight)
+    )
+    for claim in by_fullness:
+        if claim.cap * weight > left * claim.weight:
+            return Fraction(left, weight)
+        left -= claim.cap
+        weight -= claim.weight
+    return None
+
+
+def whole_parts(exact: Sequence[Fraction]) -> list[int]:
+    """
+    Round parts to whole units so that they sum to the sum of the exact ones, rounded down.
+
+    >>> whole_parts([Fraction(4, 3), Fraction(4, 3), Fraction(4, 3)])
+    [2, 1, 1]
+    """
+    parts = [part.numerator // part.denominator for part in exact]
+    missing = int(sum(exact, Fraction(0))) - sum(parts)
+    by_remainder = sorted(range(len(parts)), key=lambda i: (parts[i] - exact[i], i))
+    for index in by_remainder[:missing]:
+        parts[index] += 1
+    return parts
+
+
+def _fill(amount: int, claims: Sequence[Claim]) -> list[int]:
+    """Shares among positive weights."""
+    level = water_level(amount, claims)
+    if level is None:
+        return [claim.cap for claim in claims]
+    return whole_parts([min(Fraction(claim.cap), claim.weight * level) for claim in claims])

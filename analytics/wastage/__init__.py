@@ -1,0 +1,1 @@
+"""Where GPU-time went: every GPU-second held has exactly one cause."""

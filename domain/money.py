@@ -1,0 +1,251 @@
+"""
+Money: currencies, the price book, and the only places where amounts are rounded and split.
+
+An amount on its way is an exact fraction, because an hour has a factor 9 and its price need not end
+in decimals. It becomes a Decimal once, when it is rounded or apportioned to the minor unit.
+"""
+
+import fnmatch
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from enum import StrEnum
+from fractions import Fraction
+from itertools import cycle
+from typing import Final, TypeVar
+
+from domain.errors import PolicyError
+from domain.quantity import MICRO_PER_GPU
+from domain.window import MS_PER_HOUR, format_instant
+
+MICRO_GPU_MS_PER_GPU_HOUR: Final = MICRO_PER_GPU * MS_PER_HOUR
+# ISO 4217, table A.1: those whose minor unit is not a hundredth.
+_DIGITS: Final = {"BHD": 3, "CLP": 0, "ISK": 0, "JOD": 3, "JPY": 0, "KRW": 0, "KWD": 3, "OMR": 3, "TND": 3,
+                  "VND": 0}  # fmt: skip
+Name = TypeVar("Name", str, tuple[str, ...])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Currency:
+    """A currency by its ISO 4217 code; `digits` are the decimals of its minor unit."""
+
+    code: str
+    digits: int
+
+    @classmethod
+    def of(cls, code: str) -> "Currency":
+        """
+        The currency of that code.
+
+        >>> Currency.of("EUR").digits, Currency.of("JPY").digits
+        (2, 0)
+
+        Raises:
+            PolicyError: not three capital letters.
+        """
+        if not (len(code) == 3 and code.isascii() and code.isalpha() and code.isupper()):
+            message = f"currency {code!r}: expected an ISO 4217 code, for example EUR"
+            raise PolicyError(message)
+        return cls(code=code, digits=_DIGITS.get(code, 2))
+
+    def amount(self, minor: int) -> Decimal:
+        """
+        So many minor units, with all decimals written.
+
+        >>> str(Currency.of("EUR").amount(400))
+        '4.00'
+        """
+        return Decimal(minor).scaleb(-self.digits)
+
+    def minor(self, exact: Fraction) -> int:
+        """
+        An exact amount in minor units, rounded half to even.
+
+        >>> [Currency.of("EUR").minor(Fraction(cents, 1000)) for cents in (5, 15, 25)]
+        [0, 2, 2]
+        """
+        return round(exact * Fraction(10**self.digits))
+
+    def round(self, exact: Fraction) -> Decimal:
+        """An exact amount rounded half to even to the minor unit."""
+        return self.amount(self.minor(exact))
+
+
+def apportion(
+    total: int, exact: Mapping[Name, Fraction], carried: Mapping[Name, Fraction] | None = None
+) -> dict[Name, int]:
+    """
+    A total of minor units in whole parts near to exact ones; the parts sum to the total.
+
+    Largest remainder: each part is rounded down, and what is left goes to the largest remainders,
+    ties by name. No part is negative.
+
+    Args:
+        total: minor units, at least 0.
+        exact: what each would get to the fraction, minor units, at least 0.
+        carried: what earlier apportionings still owe each (negative: gave too much), so that over
+            many days the same name does not gain each time.
+
+    >>> apportion(10_000, dict.fromkeys("abc", Fraction(10_000, 3)))
+    {'a': 3334, 'b': 3333, 'c': 3333}
+
+    Raises:
+        PolicyError: the total is negative, or there is something to split and nobody to give it to.
+    """
+    if total < 0:
+        message = f"{total} minor units to split: expected at least 0"
+        raise PolicyError(message)
+    if not exact:
+        if total:
+            message = f"{total} minor units to split among nobody: name who pays what nobody used"
+            raise PolicyError(message)
+        return {}
+    wanted = {name: exact[name] + (carried or {}).get(name, 0) for name in sorted(exact)}
+    parts = {name: max(0, math.floor(want)) for name, want in wanted.items()}
+    order = sorted(wanted, key=lambda name: (parts[name] - wanted[name], name))
+    left = total - sum(parts.values())
+    for name in cycle(order if left > 0 else reversed(order)):
+        if left == 0:
+            break
+        step = 1 if left > 0 else -min(1, parts[name])
+        parts[name] += step
+        left -= step
+    return parts
+
+
+class CapacityType(StrEnum):
+    """How a node was bought."""
+
+    ON_DEMAND = "on_demand"
+    SPOT = "spot"
+    RESERVED = "reserved"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sku:
+    """What is priced: a GPU of a model, on a node of a flavor, with labels, bought in some way."""
+
+    gpu_model: str
+    flavor: str = ""
+    capacity_type: CapacityType = CapacityType.ON_DEMAND
+    node_labels: frozenset[tuple[str, str]] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Price:
+    """
+    A row of the price book: currency units per GPU-hour, in `[valid_from_ms, valid_to_ms)`.
+
+    `listed` is the public price, `contracted` the negotiated one, `effective` that with commitments
+    spread over their use; each is the one before where it is not given. Patterns are shell globs.
+    """
+
+    listed: Decimal
+    valid_from_ms: int
+    contracted: Decimal | None = None
+    effective: Decimal | None = None
+    gpu_model: str = "*"
+    flavor: str = "*"
+    capacity_type: CapacityType | None = None
+    node_labels: frozenset[tuple[str, str]] = frozenset()
+    valid_to_ms: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("listed", "contracted", "effective"):
+            value: Decimal | None = getattr(self, name)
+            if value is not None and not (value.is_finite() and value >= 0):
+                message = f"price, {name} = {value}: expected a number of at least 0 per GPU-hour"
+                raise PolicyError(message)
+        if self.valid_to_ms is not None and self.valid_to_ms <= self.valid_from_ms:
+            message = f"price from {format_instant(self.valid_from_ms)}: it ends before it begins"
+            raise PolicyError(message)
+
+    @property
+    def contracted_price(self) -> Decimal:
+        """The negotiated price per GPU-hour."""
+        return self.listed if self.contracted is None else self.contracted
+
+    @property
+    def effective_price(self) -> Decimal:
+        """The price per GPU-hour with commitments spread over their use."""
+        return self.contracted_price if self.effective is None else self.effective
+
+    @property
+    def conditions(self) -> tuple[frozenset[tuple[str, str]], str, str, str]:
+        """Which SKUs it is for."""
+        return self.node_labels, self.flavor, self.capacity_type or "*", self.gpu_model
+
+    def holds(self, sku: Sku, at_ms: int) -> bool:
+        """Whether it is for that SKU at that instant."""
+        return (
+            self.valid_from_ms <= at_ms
+            and (self.valid_to_ms is None or at_ms < self.valid_to_ms)
+            and self.node_labels <= sku.node_labels
+            and fnmatch.fnmatchcase(sku.flavor, self.flavor)
+            and self.capacity_type in {None, sku.capacity_type}
+            and fnmatch.fnmatchcase(sku.gpu_model, self.gpu_model)
+        )
+
+    def rank(self) -> tuple[int, bool, bool, bool, int]:
+        """How closely it names its SKUs: labels, flavor, way of buying, model; then the newest."""
+        labels, flavor, bought, model = self.conditions
+        return len(labels), flavor != "*", bought != "*", model != "*", self.valid_from_ms
+
+
+@dataclass(frozen=True, slots=True)
+class PriceBook:
+    """
+    Effective-dated prices.
+
+    Of those that hold, the one that names the SKU most closely counts, then the newest; rows may
+    stand in any order.
+
+    Raises:
+        PolicyError: two rows for the same SKUs begin at the same instant.
+    """
+
+    prices: Sequence[Price]
+
+    def __post_init__(self) -> None:
+        seen = set()
+        for price in self.prices:
+            key = (price.conditions, price.valid_from_ms)
+            if key in seen:
+                message = (
+                    f"price book, {price.gpu_model} from {format_instant(price.valid_from_ms)}: stands there"
+                    " twice; expected one row for the same conditions and instant"
+                )
+                raise PolicyError(message)
+            seen.add(key)
+
+    def price(self, sku: Sku, at_ms: int) -> Price:
+        """
+        The row for a SKU at an instant.
+
+        Raises:
+            PolicyError: no row holds; an unknown price is not 0.
+        """
+        found = [price for price in self.prices if price.holds(sku, at_ms)]
+        if not found:
+            message = (
+                f"price book: no price for model {sku.gpu_model!r}, flavor {sku.flavor!r},"
+                f" {sku.capacity_type} at {format_instant(at_ms)}; add a row that holds then"
+            )
+            raise PolicyError(message)
+        return max(found, key=lambda price: (price.rank(), sorted(price.node_labels), price.conditions[1:]))
+
+    def changes_ms(self) -> list[int]:
+        """Every instant at which a price may change."""
+        ends = (price.valid_to_ms for price in self.prices if price.valid_to_ms is not None)
+        return sorted({*(price.valid_from_ms for price in self.prices), *ends})
+
+
+def cost(micro_gpu_ms: int, per_gpu_hour: Decimal) -> Fraction:
+    """
+    What GPU-time costs, exactly.
+
+    >>> cost(8 * MICRO_GPU_MS_PER_GPU_HOUR, Decimal("2.50"))
+    Fraction(20, 1)
+    """
+    return Fraction(per_gpu_hour) * micro_gpu_ms / MICRO_GPU_MS_PER_GPU_HOUR

@@ -1,0 +1,152 @@
+"""
+Cases drawn from public bug reports: weights, borrowing, quotas that are cut, unlimited, or on cohorts.
+
+The adapters rename keys, parse quantities and convert units; the figures come from the product.
+"""
+
+import math
+from typing import Any
+
+from analytics.fairness.debt import most_owed_first
+from analytics.fairness.entities import CohortTree, Entity, Pool
+from analytics.fairness.entitlement import entitlement, spread, surplus
+from analytics.fairness.kueue_share import FlavorUse, borrowed, lendable, weighted_share
+from analytics.fairness.lending import lending
+from analytics.fairness.limits import capability_ceiling, kueue_ceiling
+from collector.wording import weight_milli
+from domain.objects import FlavorQuota
+from domain.quantity import MICRO_PER_GPU, Quota, QuotaKind
+from tests.cases.replay import Json, case
+
+GPU = MICRO_PER_GPU
+PLENTY = 1000 * GPU  # "all queues want more than they get"
+
+
+def gpus(parts: dict[str, int]) -> dict[str, float]:
+    return {name: micro / GPU for name, micro in parts.items()}
+
+
+def f01_pool(data: Json) -> Pool:
+    entities = tuple(
+        Entity(
+            name=queue["name"], quota=queue["nominal"] * GPU, weight_milli=weight_milli(queue["weight"]),
+            held=queue["allocated"] * GPU, demand=PLENTY,
+        ) for queue in data["queues"]
+    )  # fmt: skip
+    capacity = data["surplus"] * GPU + sum(entity.quota for entity in entities)
+    return Pool(capacity=capacity, tree=CohortTree(entities=entities), hard_quota=False)
+
+
+def test_f01_zero_and_missing_weights() -> None:
+    given, expected = case("F01-zero-and-missing-weights")
+    pool = f01_pool(given["data"])
+    desired = entitlement(pool).entitled
+    debt = gpus({entity.name: desired[entity.name] - entity.held for entity in pool.entities})
+    answer = {
+        "desired": gpus(dict(desired)),
+        "debt": debt,
+        "order_most_owed_first": most_owed_first(debt),
+        "all_finite": all(map(math.isfinite, debt.values())),
+    }
+    assert answer == expected
+
+
+def f02_uses(queue: Json) -> list[FlavorUse]:
+    return [
+        FlavorUse(
+            resource=name,
+            nominal=written["nominal"],
+            used=written["usage"],
+            lending_limit=written.get("lendingLimit"),
+        )
+        for name, written in queue["res"].items()
+    ]
+
+
+def test_f02_the_share_is_what_is_borrowed_of_what_can_be_lent() -> None:
+    given, expected = case("F02-borrowing-share")
+    queues = {queue["name"]: queue for queue in given["data"]["queues"]}
+    lent = lendable(f02_uses(queue) for queue in queues.values() if queue["cohort"])
+    borrowing = {
+        name: borrowed(f02_uses(queue), in_cohort=queue["cohort"] is not None)
+        for name, queue in queues.items()
+    }
+    shares = {
+        name: weighted_share(borrowing[name], lent, weight_milli=weight_milli(queue["weight"])).per_mille
+        for name, queue in queues.items()
+    }
+    rounded = {name: share if share is None else round(share, 4) for name, share in shares.items()}
+    assert {"borrowed": borrowing, "weighted_share": rounded} == expected
+
+
+def test_f03_a_quota_cut_below_what_is_used() -> None:
+    # `why_next_job_waits` is for the part that explains waits.
+    given, expected = case("F03-quota-cut-below-usage")
+    queue = given["data"]["queue"]
+    entity = Entity(
+        name=queue["name"], quota=queue["nominal_now"] * GPU, held=queue["usage"] * GPU,
+        demand=(queue["usage"] + given["data"]["next_job_gpus"]) * GPU, alone=queue["cohort"] is None,
+    )  # fmt: skip
+    standing = lending(Pool(capacity=PLENTY, tree=CohortTree(entities=(entity,)), hard_quota=True)).standings
+    answer = {
+        "free_quota": standing["red"].free_quota / GPU,
+        "borrowed": standing["red"].borrowed / GPU,
+        "over_quota": standing["red"].over_quota / GPU,
+    }
+    assert answer == {key: expected[key] for key in answer}
+    assert all(answer[key] not in wrong for key, wrong in expected["must_not"].items())
+
+
+def f05_limit(queue: Json) -> Quota:
+    if queue["kind"] == "volcano":
+        capability = {name: Quota.of(written) for name, written in queue["capability"].items()}
+        return capability_ceiling(capability, "nvidia.com/gpu")
+    return kueue_ceiling(
+        FlavorQuota(
+            flavor="", resource="nvidia.com/gpu", nominal=Quota.of(queue["nominalQuota"]),
+            borrowing_limit=Quota.of(queue["borrowingLimit"]), lending_limit=Quota.of(None),
+        )
+    )  # fmt: skip
+
+
+def test_f05_what_no_limit_means_to_each_scheduler() -> None:
+    # Queues of YuniKorn and KAI are not read yet.
+    given, expected = case("F05-unlimited-quota")
+    read = [queue for queue in given["data"]["queues"] if queue["kind"] in {"kueue", "volcano"}]
+    limits = {queue["id"]: f05_limit(queue) for queue in read}
+    answer: dict[str, Any] = {
+        name: limit.milli // 1000 if limit.kind is QuotaKind.NUMBER else limit.kind.value
+        for name, limit in limits.items()
+    }
+    assert answer == {name: expected["limit"][name] for name in ("v1", "v2", "v3", "q1", "q2", "q3")}
+
+
+def f06_tree(node: Json) -> CohortTree:
+    """Names without children are queues."""
+    children, rest = node["children"], {"weight_milli": weight_milli(node.get("weight"))}
+    queues = tuple(
+        Entity(
+            name=child["name"], quota=child["quota"] * GPU, weight_milli=weight_milli(child["weight"]),
+            demand=PLENTY, held=0,
+        ) for child in children if "children" not in child
+    )  # fmt: skip
+    below = tuple(f06_tree(child) for child in children if "children" in child)
+    return CohortTree(name=node["name"], quota=node["quota"] * GPU, entities=queues, cohorts=below, **rest)
+
+
+def test_f06_a_weight_competes_only_with_its_siblings() -> None:
+    given, expected = case("F06-cohort-tree-weights")
+    tree = f06_tree(given["data"]["tree"])
+    pool = Pool(capacity=tree.total_quota, tree=tree, hard_quota=True)
+    # Whose use it is the case leaves open; q3 has quota for it.
+    guaranteed = {"q1": 0, "q2": 0, "q3": given["data"]["guaranteed_use"] * GPU}
+    room = dict.fromkeys(guaranteed, PLENTY)
+    amount = surplus(pool, guaranteed=guaranteed, room=room)
+    more = spread(tree, amount, guaranteed=guaranteed, room=room)
+    answer: Json = {
+        "total_quota": tree.total_quota / GPU,
+        "surplus": amount / GPU,
+        "desired_surplus": gpus(more),
+    }
+    assert all(answer[key] not in wrong for key, wrong in expected.pop("must_not").items())
+    assert answer == expected
