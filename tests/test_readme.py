@@ -1,5 +1,6 @@
 """What the README promises is what the project does."""
 
+import os
 import re
 import shlex
 import subprocess
@@ -34,9 +35,10 @@ def test_an_example_of_settings_is_accepted(example: int, tmp_path: Path) -> Non
 
 
 def _recipe(target: str) -> str:
-    done = subprocess.run(
-        ["make", "--no-print-directory", "-n", target], cwd=ROOT, capture_output=True, text=True, check=True
-    )
+    # Under `make check` this make would inherit the outer one's PYTHON.
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
+    command = ["make", "--no-print-directory", "-n", target, "PYTHON=.venv/bin/python"]
+    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=True)
     return done.stdout
 
 
