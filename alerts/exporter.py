@@ -1,8 +1,8 @@
 """
 What Prometheus scrapes: series made from prepared measurements, never from a query.
 
-A metric's series are `gpuledger_<name>`. An undefined value has no series; a value that is only
-a lower bound is marked 1 by a companion.
+A metric's series are `gpuledger_<name>`, in base units. An undefined value has no series; a value
+that is only a lower bound is marked 1 by a companion.
 """
 
 from collections import Counter
@@ -36,6 +36,7 @@ CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
 LABELS = frozenset({
     "cluster", "queue", "service_class", "priority_class", "team", "pool", "gpu_model", "cause", "reason",
     "mechanism", "victim_class", "preemptor_class", "quantile", "estimator", "le", "metric", "because",
+    "rule", "size",
 })  # fmt: skip
 # 12 teams x 3 classes x 20 queues, for each of 3 percentiles by 2 estimators.
 SERIES_BUDGET = 720 * 6
@@ -119,6 +120,8 @@ class Exporter(Collector):
             by_metric.setdefault(measurement.metric, []).append(measurement.sample)
         undefined: Counter[tuple[str, str]] = Counter()
         for name, metric in self._metrics.items():
+            if not metric.exported:
+                continue
             samples = by_metric.get(name, [])
             told = [sample for sample in samples if sample.value is not None]
             undefined.update((name, sample.undefined_because) for sample in samples if sample.value is None)
@@ -129,7 +132,7 @@ class Exporter(Collector):
 
 def _families(metric: Metric, samples: list[Sample]) -> Iterator[Family]:
     """The metric's family, and its companion where a value of its kind can be a lower bound."""
-    name, about = PREFIX + metric.name, f"{metric.title}. {metric.definition}"
+    name, about = PREFIX + metric.series, f"{metric.title}. {metric.definition}"
     names = [*metric.labels, *metric.extra_labels]
     if metric.kind is MetricKind.HISTOGRAM:
         yield _histogram(metric, name, about, samples)
@@ -139,9 +142,11 @@ def _families(metric: Metric, samples: list[Sample]) -> Iterator[Family]:
     kind = CounterMetricFamily if metric.kind is MetricKind.COUNTER else gauge
     family = kind(name, about, labels=names)
     for sample in samples:
-        family.add_metric([sample.labels[label] for label in names], sample.value or 0.0)
+        value = (sample.value or 0.0) * metric.series_scale
+        family.add_metric([sample.labels[label] for label in names], value)
     yield family
-    if "estimator" in names or metric.unit is Unit.GPUS:
+    bounded = any(sample.lower_bound for sample in samples)
+    if bounded or "estimator" in names or metric.unit in {Unit.GPUS, Unit.GPU_HOURS}:
         bound = gauge(
             f"{name}_lower_bound", f"1 where {name} is only known to be at least its value.", labels=names
         )

@@ -77,7 +77,7 @@ def _by_class(
         yield {
             "alert": alert.name,
             "expr": (
-                f"max by ({', '.join(_IDENTITY)}) ({PREFIX}{metric.name}{{{selector}}})"
+                f"max by ({', '.join(_IDENTITY)}) ({PREFIX}{metric.series}{{{selector}}})"
                 f" > {limit.total_seconds():g}"
             ),
             "for": _prometheus_duration(alert.hold * hold_scale),

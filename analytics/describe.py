@@ -8,7 +8,9 @@ _HEAD = """\
 # Metrics
 
 Each is declared once, in `analytics/metrics/`; the API, the exporter, the alert rules and the pages are
-made from the declarations. Series are called `gpuledger_<name>`. Values are as of an instant: facts that
+made from the declarations. Series are called `gpuledger_<name>`; GPU-hours are exported in GPU-seconds,
+for Prometheus wants base units. Exported figures of a window look back 24 hours, those by service class
+over the window of the class's target (6 hours for interactive); both are settings. Values are as of an instant: facts that
 happen later never change them. A value may be *undefined*, with a reason, or *a lower bound*; zero never
 stands for unknown.
 """
@@ -31,7 +33,11 @@ def _section(metric: Metric) -> Iterator[str]:
     yield f"- Kind: {metric.kind}, in {metric.unit}; {_span(metric)}."
     if metric.kind is MetricKind.HISTOGRAM:
         yield "- Label `le`: the count up to each edge, `+Inf` for all, `sum` for the sum of the waits."
-    yield f"- Exported by: {_names((*metric.labels, *metric.extra_labels))}."
+    if metric.exported:
+        labels = _names((*metric.labels, *metric.extra_labels))
+        yield f"- Exported as `gpuledger_{metric.series}` by: {labels}."
+    else:
+        yield "- Not exported: the API, the pages and the reports tell it."
     yield f"- Can be asked by: {_names(metric.dimensions)}."
     yield f"- Source: {metric.source}."
     if metric.pages:

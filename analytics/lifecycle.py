@@ -128,7 +128,8 @@ def _owners(history: History) -> tuple[objects.Owner, ...]:
 def _steps(facts: WorkloadFacts, pods: tuple[PodCourse, ...]) -> Iterator[_Step]:
     for history in (*facts.queueing, *facts.jobs):
         for fact in history.transitions:
-            yield _Step(fact.at_ms, fact.observed_ms, 0, "fact", history, fact, fact.earliest_ms)
+            if fact.moment is not Moment.CHECKPOINT:  # what a job writes of its own work moves no state
+                yield _Step(fact.at_ms, fact.observed_ms, 0, "fact", history, fact, fact.earliest_ms)
         for described in history.descriptions:
             said, earliest_ms = described.body, described.earliest_ms
             yield _Step(described.from_ms, described.observed_ms, 1, "described", history, said, earliest_ms)

@@ -29,8 +29,8 @@ def min_members(facts: WorkloadFacts) -> int:
         if isinstance(history.original, objects.VolcanoJob):
             return max(history.original.min_available, 1)
     if _kinds_above(facts) & _ALL_TOGETHER:
-        in_jobs = sum(job.parallelism for job in _jobs(facts))
-        return max(in_jobs + len(_outside_jobs(facts)), 1)
+        in_jobs = sum(job.parallelism for job in jobs_of(facts))
+        return max(in_jobs + len(outside_jobs(facts)), 1)
     return 1
 
 
@@ -45,18 +45,20 @@ def requested_micro_gpus(facts: WorkloadFacts) -> int | None:
         if isinstance(history.original, objects.VolcanoJob):
             return catalog.micro_gpus(history.original.gpu_requests, None)
     in_jobs = (
-        _times(catalog.micro_gpus(j.gpu_requests_per_pod, None), max(j.parallelism, 1)) for j in _jobs(facts)
+        _times(catalog.micro_gpus(j.gpu_requests_per_pod, None), max(j.parallelism, 1))
+        for j in jobs_of(facts)
     )
-    outside = (_pod_micro_gpus(catalog, pod) for pod in _outside_jobs(facts))
+    outside = (_pod_micro_gpus(catalog, pod) for pod in outside_jobs(facts))
     return _sum((*in_jobs, *outside))
 
 
-def _jobs(facts: WorkloadFacts) -> list[objects.Job]:
+def jobs_of(facts: WorkloadFacts) -> list[objects.Job]:
+    """Its batch/v1 Jobs as they were submitted."""
     bodies = (history.original for history in facts.jobs)
     return [body for body in bodies if isinstance(body, objects.Job)]
 
 
-def _outside_jobs(facts: WorkloadFacts) -> list[History]:
+def outside_jobs(facts: WorkloadFacts) -> list[History]:
     """Pods that none of the known Jobs made, the newest of each name: a retry asks for no more."""
     jobs = {history.uid for history in facts.jobs}
     newest: dict[str, History] = {}

@@ -245,8 +245,8 @@ class Stays:
         lost = next((pod for pod in stay.pods if pod.node_gone), None)
         if lost is not None:
             return Outcome.INFRA_FAILED, f"node {lost.node} went away", ""
-        failed = next((pod for pod in stay.pods if pod.phase == "Failed"), None)
-        if failed is not None and failed.delete_requested_ms is None:
+        failed = next((pod for pod in stay.pods if _failed_by_itself(pod)), None)
+        if failed is not None:
             refused = failed.phase_reason.startswith(("OutOf", "UnexpectedAdmissionError"))
             return (Outcome.INFRA_FAILED if refused else Outcome.FAILED), failed.phase_reason, ""
         if all(pod.phase == "Succeeded" for pod in stay.pods):
@@ -276,3 +276,13 @@ class Stays:
             restarts=pod.restarts,
             runs=pod.runs,
         )
+
+
+def _failed_by_itself(pod: PodCourse) -> bool:
+    """
+    Whether a pod failed before anybody asked for its deletion.
+
+    A deletion that comes later, by a TTL for example, does not change how it ended.
+    """
+    asked_ms, ended_ms = pod.delete_requested_ms, pod.ended_ms
+    return pod.phase == "Failed" and (asked_ms is None or (ended_ms is not None and ended_ms < asked_ms))

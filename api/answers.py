@@ -59,6 +59,15 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReportQuestion:
+    """What is asked of a report; None leaves it to the clock and to the report."""
+
+    as_of_ms: int | None = None
+    window: timedelta | None = None
+    filters: Filters = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ListQuestion:
     """Which workloads, in which order, which page. `sort` is a column, with `-` for downwards."""
 
@@ -147,18 +156,15 @@ def metric_record(metric: Metric) -> Record:
 
 def flat_rows(document: Record) -> list[Record]:
     """
-    The rows of a document as a table: labels become columns, a metric's head stands in each row.
+    The rows of a document as a table: labels become columns, and the head stands in each row.
 
     Values that are lists become texts, so that a table never holds a table.
 
     >>> flat_rows({"rows": [{"kind": "Pod", "causes": [{"because": "cut off", "count": 2}]}]})
     [{'kind': 'Pod', 'causes': 'cut off: 2'}]
     """
-    head = {
-        key: document[key]
-        for key in ("metric", "unit", "as_of", "window", "coverage")
-        if "metric" in document
-    }
+    heads = {"metric": ("metric", "unit", "as_of", "window", "coverage"), "billing": ("month", "currency")}
+    head = {key: document[key] for kind, keys in heads.items() if kind in document for key in keys}
     flat = []
     for row in document["rows"]:
         plain = {key: _flat(value) for key, value in row.items() if key != "labels"}
@@ -198,6 +204,15 @@ class Answers(Protocol):
 
     def workload(self, uid: str, as_of_ms: int | None = None) -> Record | None:
         """One workload with its spans and attempts; None where there is none."""
+
+    def chargeback(self, month: str, question: Question) -> Record:
+        """The statement of a month, or of its days until now; `by` None asks for every line."""
+
+    def quota_proposals(self, as_of_ms: int | None = None) -> Listing:
+        """Every quota proposal that was made by then, newest first."""
+
+    def quota_proposal(self, proposal_id: str, as_of_ms: int | None = None) -> Record | None:
+        """One quota proposal with its patch; None where there is none."""
 
     def teams(self, as_of_ms: int | None = None) -> Listing:
         """Every team that had submitted work by then."""

@@ -3,6 +3,10 @@
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
+from analytics.chargeback.statement import COSTS, DIMENSIONS, Billing
+from analytics.quota.movements import Kind as ProposalKind
+from analytics.quota.proposal import ProposalState
+from analytics.wastage.causes import Cause
 from api.answers import SourceState
 from api.formats import PROBLEM
 from api.routes import ApiRoute
@@ -56,6 +60,7 @@ _SAMPLE = _object(
         "undefined_because": _MAYBE_TEXT,
     }
 )
+_FIGURE = _object({"value": _NUMBER, "lower_bound": _FLAG, "few": _FLAG, "undefined_because": _MAYBE_TEXT})
 _WORKLOAD: Schema = {
     **dict.fromkeys(("uid", "cluster", "kind", "namespace", "name", "team", "user", "queue"), _TEXT),
     "priority_class": _TEXT,
@@ -108,6 +113,47 @@ _MEMBER_WAIT = _object(
     "description": "A wait of one pod, lost or further, while the rest of the workload holds GPUs; "
     "it is part of no wait of the workload."
 }
+_AMOUNT: Schema = {
+    "type": ["string", "null"],
+    "description": "A decimal number in the statement's currency; null where there are no prices.",
+}
+_PROPOSAL: Schema = {
+    **dict.fromkeys(("id", "cluster", "pool", "holder", "week", "because"), _TEXT),
+    "teams": _list_of(_TEXT),
+    "kind": _one_of(ProposalKind),
+    "state": _one_of(ProposalState),
+    **dict.fromkeys(("before_gpus", "after_gpus", "from_free_gpus"), _COUNT),
+    "live_gpus": {"type": ["integer", "null"], "description": "What the object says now."},
+    **dict.fromkeys(("made_at", "expires_at"), _INSTANT),
+    "evidence": {"type": "object", "additionalProperties": _NUMBER},
+    "funding": _list_of(_object({"proposal": _TEXT, "gpus": _COUNT})),
+    "object": _object(dict.fromkeys(("kind", "namespace", "name"), _TEXT)),
+    "used_gpus": _NUMBER,
+    "waits_until_free": {"type": ["boolean", "null"]}
+    | {"description": "More is used now than a cut leaves: it is applied only when that is over."},
+    "exposed": _list_of(
+        _object(
+            {
+                **dict.fromkeys(("uid", "namespace", "name", "team"), _TEXT),
+                "gpus": _COUNT,
+                "priority": {"type": "integer"},
+            }
+        )
+    ),
+}
+_PATCH: Schema = {
+    "type": ["array", "null"],
+    "items": {"type": "object"},
+    "description": "JSON Patch (RFC 6902); null where none can be made, with the reason.",
+}
+_STATEMENT_FIGURES: Schema = {
+    **{
+        f"{name}gpu_hours": _NUMBER
+        for name in ("", "held_", "not_useful_", *(f"{cause}_" for cause in Cause), "unattributed_")
+    },
+    "causes_lower_bound": {**_FLAG, "description": "Useful and not useful are at least that."},
+    **dict.fromkeys(COSTS, _AMOUNT),
+}
 
 SCHEMAS: Schema = {
     "Problem": _object(
@@ -154,6 +200,7 @@ SCHEMAS: Schema = {
         {
             "cluster": _TEXT,
             "kind": _TEXT,
+            "source": _TEXT,
             "state": _one_of(SourceState),
             "seen_at": _MAYBE_INSTANT,
             "lag_seconds": _NUMBER,
@@ -166,6 +213,68 @@ SCHEMAS: Schema = {
         }
     ),
     "SourceList": _page("Source"),
+    "QuotaProposal": _object(_PROPOSAL),
+    "QuotaProposalList": _page("QuotaProposal"),
+    "QuotaProposalDetail": _object(
+        {
+            "as_of": _INSTANT,
+            **_PROPOSAL,
+            "patch": _PATCH,
+            "inverse": _PATCH,
+            **dict.fromkeys(("command", "no_patch_because"), _TEXT),
+            "audit": _list_of(
+                _object({"at": _INSTANT, **dict.fromkeys(("from_state", "to_state", "who", "note"), _TEXT)})
+            ),
+        }
+    ),
+    "Statement": _object(
+        {
+            "month": _TEXT,
+            **dict.fromkeys(("as_of", "start_at", "end_at"), _INSTANT),
+            "complete": _FLAG,
+            "zone": _TEXT,
+            "currency": _MAYBE_TEXT,
+            "billing": _one_of(Billing),
+            **dict.fromkeys(("no_money_because", "no_causes_because", "no_commitment_because"), _MAYBE_TEXT),
+            "unused_commitment_gpu_hours": _NUMBER,
+            "total": _object(_STATEMENT_FIGURES | {"unit_cost": _NUMBER}),
+            "books": {"type": ["object", "null"], "additionalProperties": {"type": "number"}}
+            | {"description": "capacity = held + idle + unavailable - overlap; null under a filter"},
+            "unknown": _list_of(
+                _object(
+                    {
+                        **dict.fromkeys(("cluster", "node", "because"), _TEXT),
+                        **dict.fromkeys(("start_at", "end_at"), _INSTANT),
+                    }
+                )
+            ),
+            "rows": _list_of(_object(_STATEMENT_FIGURES, dict.fromkeys((*DIMENSIONS, "cost_centre"), _TEXT))),
+        }
+    ),
+    "ReportSummary": _object(dict.fromkeys(("name", "title", "question"), _TEXT)),
+    "ReportList": _page("ReportSummary"),
+    "Report": _object(
+        {
+            **dict.fromkeys(("report", "title"), _TEXT),
+            "as_of": _INSTANT,
+            "window": _MAYBE_TEXT,
+            "lead": _list_of(_TEXT),
+            "sections": _list_of(
+                _object(
+                    {
+                        **dict.fromkeys(("key", "title", "note"), _TEXT),
+                        **dict.fromkeys(("page", "window"), _MAYBE_TEXT),
+                        "columns": _list_of(
+                            _object(dict.fromkeys(("key", "title", "unit", "metric"), _TEXT))
+                        ),
+                        "rows": _list_of(
+                            {"type": "object", "additionalProperties": {"anyOf": [_TEXT, _FIGURE]}}
+                        ),
+                    }
+                )
+            ),
+        }
+    ),
 }
 
 

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from starlette.datastructures import QueryParams
 
-from api.answers import ListQuestion, Question
+from api.answers import ListQuestion, Question, ReportQuestion
 from domain.errors import UsageError
 from domain.metric import DIMENSIONS, FILTERS
 from domain.window import parse_duration, parse_instant
@@ -67,6 +67,20 @@ PAGE_SIZE = Parameter(
 )
 
 METRIC_PARAMETERS = (AS_OF, WINDOW, BY, *FILTER_PARAMETERS)
+REPORT_PARAMETERS = (AS_OF, WINDOW, *FILTER_PARAMETERS)
+LINE_FILTERS = ("kind", "cluster", "team", "project", "user", "queue", "gpu_model", "model")
+STATEMENT_PARAMETERS = (
+    AS_OF,
+    Parameter(
+        name="by",
+        description="What lines are kept apart by; empty for one. Default: every line, day by day.",
+        many=True,
+    ),
+    *(
+        Parameter(name=name, description=f"Only lines with this {name}; empty: without one.", many=True)
+        for name in LINE_FILTERS
+    ),
+)
 LIST_PARAMETERS = (AS_OF, STATE, SORT, PAGE, PAGE_SIZE, *FILTER_PARAMETERS)
 
 
@@ -111,6 +125,23 @@ def metric_question(query: QueryParams) -> Question:
         window=_one(query, "window", _duration),
         by=tuple(ALIASES.get(label, label) for label in _many(query, "by")) if "by" in query else None,
         filters=filters(query),
+    )
+
+
+def report_question(query: QueryParams) -> ReportQuestion:
+    """The question that a report's route was asked."""
+    return ReportQuestion(
+        as_of_ms=as_of(query), window=_one(query, "window", _duration), filters=filters(query)
+    )
+
+
+def statement_question(query: QueryParams) -> Question:
+    """The question that a month's statement was asked."""
+    given = {name: query.getlist(name) for name in LINE_FILTERS if name in query}
+    return Question(
+        as_of_ms=as_of(query),
+        by=tuple(ALIASES.get(label, label) for label in _many(query, "by")) if "by" in query else None,
+        filters=filters_of(given),
     )
 
 

@@ -10,6 +10,8 @@ from api import parameters
 from api.answers import Answers, Listing, Record, metric_record
 from api.formats import DOCUMENT_FORMATS, TABLE_FORMATS, Format
 from api.parameters import Parameter
+from api.reports import REPORTS
+from api.reports.report import document as report_document
 from domain.errors import UsageError
 
 Answer: TypeAlias = Callable[[Answers, Request], Record | None]
@@ -56,12 +58,41 @@ def _workload(answers: Answers, request: Request) -> Record | None:
     return answers.workload(request.path_params["uid"], parameters.as_of(request.query_params))
 
 
+def _chargeback(answers: Answers, request: Request) -> Record:
+    return answers.chargeback(
+        request.path_params["month"], parameters.statement_question(request.query_params)
+    )
+
+
+def _quota_proposals(answers: Answers, request: Request) -> Record:
+    return answers.quota_proposals(parameters.as_of(request.query_params)).document()
+
+
+def _quota_proposal(answers: Answers, request: Request) -> Record | None:
+    return answers.quota_proposal(request.path_params["id"], parameters.as_of(request.query_params))
+
+
 def _teams(answers: Answers, request: Request) -> Record:
     return answers.teams(parameters.as_of(request.query_params)).document()
 
 
 def _sources(answers: Answers, request: Request) -> Record:
     return answers.sources(parameters.as_of(request.query_params)).document()
+
+
+def _reports(_: Answers, __: Request) -> Record:
+    rows = [
+        {"name": report.name, "title": report.title, "question": report.question}
+        for report in REPORTS.values()
+    ]
+    return Listing(as_of_ms=None, rows=rows, total=len(rows), page_size=max(len(rows), 1)).document()
+
+
+def _report(answers: Answers, request: Request) -> Record | None:
+    report = REPORTS.get(request.path_params["name"])
+    if report is None:
+        return None
+    return report_document(report.build(answers, parameters.report_question(request.query_params)))
 
 
 ROUTES = (
@@ -100,6 +131,33 @@ ROUTES = (
         formats=DOCUMENT_FORMATS,
     ),
     ApiRoute(
+        path="/api/v1/chargeback/{month}",
+        name="chargeback",
+        summary="The statement of a month: GPU-hours by team, what they were good for, and their cost",
+        schema="Statement",
+        answer=_chargeback,
+        parameters=parameters.STATEMENT_PARAMETERS,
+        path_parameter="month",
+    ),
+    ApiRoute(
+        path="/api/v1/quota/proposals",
+        name="quota_proposals",
+        summary="Quota changes that are proposed, with their evidence and whom they expose",
+        schema="QuotaProposalList",
+        answer=_quota_proposals,
+        parameters=(parameters.AS_OF,),
+    ),
+    ApiRoute(
+        path="/api/v1/quota/proposals/{id}",
+        name="quota_proposal",
+        summary="One quota proposal with its patch, its inverse and its history",
+        schema="QuotaProposalDetail",
+        answer=_quota_proposal,
+        parameters=(parameters.AS_OF,),
+        path_parameter="id",
+        formats=DOCUMENT_FORMATS,
+    ),
+    ApiRoute(
         path="/api/v1/teams",
         name="teams",
         summary="Teams that have submitted work",
@@ -115,12 +173,33 @@ ROUTES = (
         answer=_sources,
         parameters=(parameters.AS_OF,),
     ),
+    ApiRoute(
+        path="/api/v1/reports",
+        name="reports",
+        summary="Every report with the question that it answers",
+        schema="ReportList",
+        answer=_reports,
+    ),
+    ApiRoute(
+        path="/api/v1/reports/{name}",
+        name="report",
+        summary="A report: sentences to read first, then tables of figures",
+        schema="Report",
+        answer=_report,
+        parameters=parameters.REPORT_PARAMETERS,
+        path_parameter="name",
+        formats=DOCUMENT_FORMATS,
+    ),
 )
 
 
 def missing(route: ApiRoute, answers: Answers, request: Request) -> str:
     """What to say of a name that does not exist."""
     given = request.path_params[route.path_parameter]
+    if route.name == "report":
+        return f"report {given!r}: {parameters.nearest(given, list(REPORTS))}"
+    if route.path_parameter == "id":
+        return f"proposal {given!r}: there is none that you may see; /api/v1/quota/proposals lists them"
     if route.path_parameter == "name":
         return f"metric {given!r}: {parameters.nearest(given, list(answers.registry()))}"
     return f"workload {given!r}: there is none that you may see; /api/v1/workloads lists them"

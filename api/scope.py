@@ -4,7 +4,8 @@ What a viewer may see: the one place that hides anything.
 Every route asks through `scoped`, so a route cannot forget it. A researcher sees the workloads of
 their own teams in full. A foreign workload is not listed and looks like one that does not exist.
 Metrics show foreign teams as aggregates: where a figure is kept apart by team, all foreign teams
-are one row, `team="others"`, computed anew from their workloads (percentiles cannot be added).
+are one row, `team="others"`, computed anew from their workloads (percentiles cannot be added), and
+their people are nobody by name.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -17,6 +18,8 @@ from domain.errors import ForbiddenError
 from domain.metric import Metric
 
 OTHERS = "others"
+# Labels that tell whose something is: foreign ones become one row.
+_FOLDED = ("team", "user_name")
 # All that an attempt tells of who took its place.
 _PREEMPTOR = ("preempted_by", "preempted_by_name", "preempted_by_workload")
 Scope: TypeAlias = Callable[[Answers, Viewer], Answers]
@@ -53,7 +56,8 @@ class ResearcherAnswers:
         question = replace(question, filters=self._present(question.filters))
         metric = self._all.registry().get(name)
         by = question.by if question.by is not None or metric is None else metric.labels
-        if metric is None or by is None or "team" in question.filters or "team" not in by:
+        folded = {label: OTHERS for label in _FOLDED if label in (by or ())}
+        if metric is None or by is None or "team" in question.filters or not folded:
             self._check_teams(question.filters)
             return self._all.metric(name, question)
         own = self._part(name, question, tuple(sorted(self._viewer.teams)), by=by)
@@ -62,8 +66,8 @@ class ResearcherAnswers:
         foreign = tuple(team for team in self._team_names(own.as_of_ms) if not self._viewer.sees(team))
         if not foreign:
             return own
-        rest = self._part(name, question, foreign, by=tuple(label for label in by if label != "team"))
-        others = tuple(replace(row, labels={**row.labels, "team": OTHERS}) for row in rest.rows)
+        rest = self._part(name, question, foreign, by=tuple(label for label in by if label not in folded))
+        others = tuple(replace(row, labels={**row.labels, **folded}) for row in rest.rows)
         return replace(own, rows=own.rows + others)
 
     def workloads(self, question: ListQuestion) -> Listing:
@@ -89,6 +93,30 @@ class ResearcherAnswers:
         ]
         return found | {"attempts": attempts}
 
+    def chargeback(self, month: str, question: Question) -> Record:
+        """
+        The lines of own teams; what the whole cluster did, and whose it is, is not told.
+
+        Raises:
+            ForbiddenError: the question filters on a foreign team.
+        """
+        filters = self._present(question.filters)
+        self._check_teams(filters)
+        # No line is without a team, so the empty name stands for no lines at all.
+        teams = filters.get("team", tuple(sorted(self._viewer.teams))) or ("",)
+        return self._all.chargeback(month, replace(question, filters={**filters, "team": teams}))
+
+    def quota_proposals(self, as_of_ms: int | None = None) -> Listing:
+        """Proposals for holders with an own team in them; what foreign teams run has no name."""
+        listing = self._all.quota_proposals(as_of_ms)
+        rows = [self._own_exposed(row) for row in listing.rows if self._sees_any(row["teams"])]
+        return replace(listing, rows=rows, total=len(rows))
+
+    def quota_proposal(self, proposal_id: str, as_of_ms: int | None = None) -> Record | None:
+        """A proposal for a holder with an own team in it; None for another one, as if there were none."""
+        found = self._all.quota_proposal(proposal_id, as_of_ms)
+        return None if found is None or not self._sees_any(found["teams"]) else self._own_exposed(found)
+
     def teams(self, as_of_ms: int | None = None) -> Listing:
         """Own teams."""
         listing = self._all.teams(as_of_ms)
@@ -96,12 +124,13 @@ class ResearcherAnswers:
         return replace(listing, rows=rows, total=len(rows))
 
     def sources(self, as_of_ms: int | None = None) -> Listing:
-        """How fresh the data is; error texts may name foreign objects and are left out."""
+        """How fresh the data is; error texts and addresses are the operator's and are left out."""
         listing = self._all.sources(as_of_ms)
         hidden = "see the operator's page"
         rows = [
             row
             | {
+                "source": hidden if row["source"] else "",
                 "last_error": hidden if row["last_error"] else "",
                 "set_aside_causes": [{"because": hidden, "count": row["set_aside"]}]
                 if row["set_aside"]
@@ -118,6 +147,14 @@ class ResearcherAnswers:
     def readiness(self) -> str:
         """Same for everybody."""
         return self._all.readiness()
+
+    def _sees_any(self, teams: Iterable[str]) -> bool:
+        return any(self._viewer.sees(team) for team in teams)
+
+    def _own_exposed(self, proposal: Record) -> Record:
+        own = [each for each in proposal["exposed"] if self._viewer.sees(each["team"])]
+        teams = [team for team in proposal["teams"] if self._viewer.sees(team)]
+        return proposal | {"exposed": own, "teams": teams}
 
     def _present(self, filters: Filters) -> Filters:
         if "team" not in filters:

@@ -83,6 +83,7 @@ class PodSpec(Part):
     """A pod's spec, live or in a template."""
 
     node_name: str | None = None
+    node_selector: Strings | None = None
     scheduler_name: str | None = None
     priority: Int | None = None
     priority_class_name: str | None = None

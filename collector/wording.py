@@ -12,12 +12,14 @@ from domain.objects import Body, Owner, Resources
 from domain.quantity import Quota, is_gpu_resource, parse_count, parse_quantity
 from domain.window import MS_PER_HOUR, parse_instant
 
-_LARGEST = (1 << 63) - 1
+# Kubernetes caps a quantity at the largest int64, in whole units.
+_LARGEST_MILLI = ((1 << 63) - 1) * 1000
 _GO_ZERO_MS = parse_instant("0001-01-01T00:00:00Z")
 _FIRST_CREATION_MS = parse_instant("2000-01-01T00:00:00Z")
 # Clocks differ, but not by more than a day.
 _AHEAD_MS = 24 * MS_PER_HOUR
 _MOST_DEVICES = 1_000_000
+CHECKPOINT_ANNOTATION = "gpuledger.io/last-checkpoint-time"
 _BODY = msgspec.json.Encoder(order="deterministic")
 # Objects repeat their stamps in each reading; parsing one again would cost ten times as much.
 _parsed = lru_cache(maxsize=1 << 16)(parse_instant)
@@ -135,6 +137,26 @@ def condition(of: Transition, written: Condition, *, amount: int | None = None) 
     )
 
 
+def checkpoints(raw: RawObject, of: Transition) -> list[Transition]:
+    """
+    The checkpoint that an annotation of the object tells of, if any.
+
+    What a job writes there is its own affair: a stamp that cannot be read, or of the future, tells of
+    none, and never sets the object aside.
+    """
+    try:
+        at_ms = instant_after_epoch((raw.metadata.annotations or {}).get(CHECKPOINT_ANNOTATION))
+    except FactError:
+        return []
+    if at_ms is None or at_ms > of.observed_ms + _AHEAD_MS:
+        return []
+    return [
+        Transition(
+            uid=of.uid, kind=of.kind, moment=Moment.CHECKPOINT, at_ms=at_ms, observed_ms=of.observed_ms
+        )
+    ]
+
+
 def description(raw: RawObject, of: Transition, body: Body) -> Description:
     """What the object says of itself. The intake moves `from_ms` when it is not the first we hear."""
     return Description(
@@ -197,7 +219,7 @@ def _devices(written: str) -> int:
 
 def quota(written: str | float | None) -> Quota:
     """
-    A quota field; missing is *not set*.
+    A quota field; missing is *not set*. Sites write 8Ei for "much": as in Kubernetes, the largest int64.
 
     Raises:
         QuantityError: not a quantity, or negative.
@@ -206,8 +228,7 @@ def quota(written: str | float | None) -> Quota:
     if read.milli < 0:
         message = f"quota {written!r}: expected at least 0"
         raise QuantityError(message)
-    # Sites write 8Ei for "much"; in thousandths that is more than 64 bits hold.
-    return replace(read, milli=min(read.milli, _LARGEST))
+    return replace(read, milli=min(read.milli, _LARGEST_MILLI), written=written)
 
 
 def quotas(written: Quantities | None) -> dict[str, Quota]:

@@ -1,7 +1,7 @@
 """
-The billing calendar: days and months as they begin and end in the billing zone.
+The billing calendar: days, weeks and months as they begin and end in the billing zone.
 
-`cut` is the only place where time is cut into days or months. A day of a clock change has 23 or 25
+`cut` is the only place where time is cut into days, weeks or months. A day of a clock change has 23 or 25
 hours, and its month 743 or 745.
 """
 
@@ -18,12 +18,13 @@ class Unit(StrEnum):
     """What time is cut into."""
 
     DAY = "day"
+    WEEK = "week"
     MONTH = "month"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Period:
-    """A day `2026-10-25` or a month `2026-10`, or the part of it that was asked for."""
+    """A day `2026-10-25`, a week `2026-W43` or a month `2026-10`, or the part of it that was asked for."""
 
     label: str
     start_ms: int
@@ -56,7 +57,7 @@ def billing_zone(name: str) -> ZoneInfo:
 
 def cut(window: Window, zone: tzinfo, unit: Unit) -> list[Period]:
     """
-    The days or months of a window, in order; the first and the last may be parts.
+    The days, weeks or months of a window, in order; the first and the last may be parts.
 
     A day begins at the first instant of its date: where midnight comes twice, with the first, and
     where the clock skips midnight, with the change. A date that a zone skipped whole is left out.
@@ -72,8 +73,7 @@ def cut(window: Window, zone: tzinfo, unit: Unit) -> list[Period]:
         following = _following(day, unit)
         end_ms = min(_midnight_ms(following, zone), window.end_ms)
         if end_ms > start_ms:
-            label = day.isoformat() if unit is Unit.DAY else day.isoformat()[:7]
-            periods.append(Period(label=label, start_ms=start_ms, end_ms=end_ms))
+            periods.append(Period(label=_label(day, unit), start_ms=start_ms, end_ms=end_ms))
         day, start_ms = following, max(end_ms, start_ms)
     return periods
 
@@ -96,13 +96,49 @@ def month(text: str, zone: tzinfo) -> Period:
     return found
 
 
+def week(text: str, zone: tzinfo) -> Period:
+    """
+    The whole ISO week of that name, `2026-W48`: Monday to Monday.
+
+    Raises:
+        UsageError: the text is not a week.
+    """
+    try:
+        first = date.fromisoformat(f"{text}-1")
+        whole = Window(
+            start_ms=_midnight_ms(first, zone), end_ms=_midnight_ms(_following(first, Unit.WEEK), zone)
+        )
+        (found,) = cut(whole, zone, Unit.WEEK)
+    except (ValueError, OverflowError) as cause:
+        message = f"week {text!r}: expected an ISO week, for example 2026-W48"
+        raise UsageError(message) from cause
+    return found
+
+
+def _label(day: date, unit: Unit) -> str:
+    match unit:
+        case Unit.DAY:
+            return day.isoformat()
+        case Unit.WEEK:
+            year, number, _ = day.isocalendar()
+            return f"{year}-W{number:02d}"
+        case _:
+            return day.isoformat()[:7]
+
+
 def _first_of(day: date, unit: Unit) -> date:
-    return day if unit is Unit.DAY else day.replace(day=1)
+    match unit:
+        case Unit.DAY:
+            return day
+        case Unit.WEEK:
+            return day - timedelta(days=day.weekday())
+        case _:
+            return day.replace(day=1)
 
 
 def _following(day: date, unit: Unit) -> date:
-    if unit is Unit.DAY:
-        return day + timedelta(days=1)
+    if unit is not Unit.MONTH:
+        return day + timedelta(days=1 if unit is Unit.DAY else 7)
     return (day.replace(day=1) + timedelta(days=31)).replace(day=1)
 
 

@@ -49,6 +49,7 @@ class Moment(StrEnum):
     | CONTAINER_ENDED | container | as above | exit code |
     | RESTARTS | container | | restarts counted so far |
     | ENDED | | Succeeded or Failed | |
+    | CHECKPOINT | | | |
     | DELETE_REQUESTED | | | |
     | GONE | | | |
     """
@@ -61,6 +62,7 @@ class Moment(StrEnum):
     CONTAINER_ENDED = "container_ended"
     RESTARTS = "restarts"
     ENDED = "ended"
+    CHECKPOINT = "checkpoint"
     DELETE_REQUESTED = "delete_requested"
     GONE = "gone"
 

@@ -23,6 +23,14 @@ class Unit(StrEnum):
     WORKLOADS = "workloads"
     TOTAL = "total"
     RATIO = "ratio"
+    GPU_HOURS = "gpu_hours"
+    NODES = "nodes"
+    USERS = "users"
+    DAYS = "days"
+
+
+# Prometheus wants base units: what people read in hours or days is exported in seconds.
+_EXPORTED_UNITS = {Unit.GPU_HOURS: ("gpu_seconds", 3600.0)}
 
 
 class MetricKind(StrEnum):
@@ -46,6 +54,13 @@ class Page(StrEnum):
     JOBS = "jobs"
     JOB = "job"
     SOURCES = "sources"
+    CLUSTER = "cluster"
+    FAIRNESS = "fairness"
+    WASTE = "waste"
+    POLICY = "policy"
+    QUOTA = "quota"
+    CHARGEBACK = "chargeback"
+    CAPACITY = "capacity"
 
 
 DIMENSIONS = ("cluster", "queue", "service_class", "priority_class", "team", "gpu_model", "gang_size")
@@ -115,7 +130,9 @@ class Metric:
     `sql` gives rows at the grain that its first line says, with a column for each dimension in
     `dimensions`; it reads views and takes `$as_of_ms` and `$window_start_ms`. `compute` turns the
     rows into samples for any subset of the dimensions; without one, column `value` is summed.
-    `labels` are the dimensions of the exported series, `extra_labels` those that compute adds.
+    `labels` are the dimensions of the exported series, `extra_labels` those that compute adds;
+    one that is not `exported` has no series. One that `rests_on_samples` of GPUs is only covered where
+    their sources are read too.
 
     Raises:
         PolicyError: the name does not end in the unit, or a label is not a dimension.
@@ -136,6 +153,8 @@ class Metric:
     window: timedelta | None = None
     pages: tuple[Page, ...] = ()
     alerts: tuple[AlertRule, ...] = ()
+    exported: bool = True
+    rests_on_samples: bool = False
 
     def __post_init__(self) -> None:
         if not self.name.endswith(self.unit):
@@ -145,6 +164,17 @@ class Metric:
         if strangers:
             message = f"metric {self.name}: labels {sorted(strangers)} are not among its dimensions"
             raise PolicyError(message)
+
+    @property
+    def series(self) -> str:
+        """Its name among Prometheus' series, without the product's prefix; it ends in a base unit."""
+        unit, _ = _EXPORTED_UNITS.get(self.unit, (self.unit, 1.0))
+        return self.name.removesuffix(self.unit) + unit
+
+    @property
+    def series_scale(self) -> float:
+        """What a value is multiplied by when it is exported."""
+        return _EXPORTED_UNITS.get(self.unit, ("", 1.0))[1]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ Only what a figure or an explanation needs is kept. Resources are whole units of
 (`nvidia.com/gpu: 8`); how much of a physical GPU that is, `domain.quantity` says.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from domain.facts import ObjectKind
@@ -107,12 +107,13 @@ class CronJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodSet:
-    """`gpu_requests` is per pod; `min_count` is set under partial admission."""
+    """`gpu_requests` is per pod; `min_count` is set under partial admission; `node_selector` is the pods'."""
 
     name: str
     count: int
     min_count: int | None
     gpu_requests: Resources
+    node_selector: Labels = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

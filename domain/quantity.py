@@ -5,7 +5,7 @@ A GPU quantity is an integer of micro-GPU; the parts of one card sum to exactly 
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
 
@@ -77,10 +77,15 @@ class QuotaKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """A quota value; `milli` is thousandths of the resource's unit and 0 unless it is a number."""
+    """
+    A quota value; `milli` is thousandths of the resource's unit and 0 unless it is a number.
+
+    `written` is the field as the object has it, text or number: what a patch has to test.
+    """
 
     kind: QuotaKind
     milli: int = 0
+    written: str | int | float | None = field(default=None, compare=False)
 
     @classmethod
     def of(cls, written: str | int | None) -> "Quota":

@@ -1,14 +1,24 @@
 """
-A small seeded cluster, written in the recording format: what `gpuledger demo` shows.
+Seeded clusters, written in the recording format: what `gpuledger demo` shows.
 
-`python -m sample_data.generate` makes it; `small/` holds the committed one. The generator knows
-nothing of how the product computes, so that its ground truth can be held against the answers.
+`python -m sample_data.generate` makes the small one; `small/` holds the committed one. The larger one
+is `sample_data.fortnight`. The generators know nothing of how the product computes, so that their
+ground truth can be held against the answers.
 """
 
+from enum import StrEnum
 from pathlib import Path
 
+
+class Sample(StrEnum):
+    """The samples: two weeks of 32 nodes, and two hours of seven."""
+
+    FORTNIGHT = "fortnight"
+    SMALL = "small"
+
+
 SMALL = Path(__file__).parent / "small"
-"""The committed recording."""
+"""The committed recording of the small one."""
 
 SETTINGS = Path(__file__).parent / "small.yaml"
-"""Settings that fit it: who the teams and users are."""
+"""Settings that fit the small one: who the teams and users are."""

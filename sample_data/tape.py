@@ -3,6 +3,7 @@
 import gzip
 import io
 import json
+import lzma
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -77,6 +78,7 @@ class Tape:
     """Collects writes in any order; cut into lines they are in the order of their instants."""
 
     start_ms: int
+    bookmark_every_ms: int = _BOOKMARK_EVERY_MS
     items: dict[str, list[str]] = field(default_factory=dict)
     writes: list[_Write] = field(default_factory=list)
 
@@ -120,11 +122,11 @@ class Tape:
         version = _FIRST_VERSION + sum(map(len, self.items.values()))
         lines: list[Line] = []
         last_ms: dict[str, int] = {}
-        bookmark_ms = self.start_ms + _BOOKMARK_EVERY_MS
+        bookmark_ms = self.start_ms + self.bookmark_every_ms
         for written in sorted(self.writes, key=lambda written: written.at_ms):
             while bookmark_ms <= min(written.at_ms, end_ms):
                 lines += _bookmarks(bookmark_ms, version, last_ms)
-                bookmark_ms += _BOOKMARK_EVERY_MS
+                bookmark_ms += self.bookmark_every_ms
             if written.at_ms >= end_ms:
                 break
             version += 1
@@ -135,19 +137,46 @@ class Tape:
                 lines.append(Line(received_ms, name, whole.replace(_VERSION_MARK, str(version))))
         while bookmark_ms <= end_ms:
             lines += _bookmarks(bookmark_ms, version, last_ms)
-            bookmark_ms += _BOOKMARK_EVERY_MS
+            bookmark_ms += self.bookmark_every_ms
         return sorted(lines, key=lambda line: line.received_ms)
 
 
-def write_recording(folder: Path, lists: Mapping[str, str], lines: list[Line]) -> None:
-    """Write the lists and lines as a recording folder; the same input gives the same bytes."""
+def write_recording(
+    folder: Path,
+    lists: Mapping[str, str],
+    lines: list[Line],
+    *,
+    streams: Mapping[str, Stream] = STREAMS,
+    packing: str = "gz",
+) -> None:
+    """
+    Write the lists and lines as a recording folder; the same input gives the same bytes.
+
+    Args:
+        folder: made if it is not there.
+        lists: the LIST answer of each stream.
+        lines: all watch lines, in order of receipt.
+        streams: those that are written.
+        packing: gz, or xz, which is smaller.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    for name in STREAMS:
-        own = [line for line in lines if line.stream == name]
-        write_gzip(folder / f"{name}.list.json.gz", lists[name] + "\n")
-        write_gzip(folder / f"{name}.watch.ndjson.gz", "".join(line.text + "\n" for line in own))
-        times = "".join(f"{line.received_ms / MS_PER_SECOND:.3f}\n" for line in own)
-        write_gzip(folder / f"{name}.times.gz", times)
+    own: dict[str, list[Line]] = {name: [] for name in streams}
+    for line in lines:
+        if line.stream in own:
+            own[line.stream].append(line)
+    for name, mine in own.items():
+        write_packed(folder / f"{name}.list.json.{packing}", lists[name] + "\n")
+        write_packed(folder / f"{name}.watch.ndjson.{packing}", "".join(line.text + "\n" for line in mine))
+        times = "".join(f"{line.received_ms / MS_PER_SECOND:.3f}\n" for line in mine)
+        write_packed(folder / f"{name}.times.{packing}", times)
+
+
+def write_packed(path: Path, text: str) -> None:
+    """Write text compressed as the name's end says, gz or xz."""
+    if path.suffix == ".xz":
+        path.write_bytes(lzma.compress(text.encode(), preset=6))
+    else:
+        write_gzip(path, text)
 
 
 def write_gzip(path: Path, text: str) -> None:

@@ -1,9 +1,10 @@
 """Answers every question from the store: metrics, workloads, teams, sources."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
+from analytics.chargeback.agreement import Agreement
 from analytics.evaluate import evaluate, exported_asks, parameters
 from analytics.metrics import REGISTRY
 from api.answers import Filters, Listing, ListQuestion, MetricAnswer, Question, Record
@@ -13,7 +14,9 @@ from domain.metric import Ask, Measurement, Metric, Row
 from domain.policy import Policy
 from domain.tenant import Tenancy
 from domain.window import Clock, Window, format_instant
-from service import sources, workloads
+from service import chargeback, quota_documents, sources, workloads
+from service.quota_settings import QuotaSettings
+from service.sources import Mark
 from store.embedded import Store
 
 # Gives the rows of a query with its parameters.
@@ -33,6 +36,9 @@ order by team
 """
 
 
+_FIRST: Final = "select min(submitted_ms) as first_ms from gpu_workload"
+
+
 @dataclass(frozen=True, slots=True)
 class Answers:
     """
@@ -45,6 +51,8 @@ class Answers:
     tenancy: Tenancy
     policy: Policy
     clock: Clock
+    agreement: Agreement = field(default_factory=Agreement)
+    quotas: QuotaSettings = field(default_factory=QuotaSettings)
 
     def registry(self) -> Mapping[str, Metric]:
         """Every metric by name."""
@@ -76,7 +84,7 @@ class Answers:
             as_of_ms=as_of_ms,
             window=length if metric.windowed else None,
             coverage=sources.coverage(
-                sources.marks(self.store, as_of_ms),
+                self._marks(as_of_ms, samples=metric.rests_on_samples),
                 as_of_ms,
                 policy=self.policy,
                 clusters=question.filters.get("cluster", ()),
@@ -107,6 +115,25 @@ class Answers:
         """One workload with its spans and attempts; None where there is none."""
         return workloads.detail(self.store, uid, self._as_of_ms(as_of_ms))
 
+    def chargeback(self, month: str, question: Question) -> Record:
+        """The statement of a month; raises UsageError where there is no such month or dimension."""
+        question = replace(question, filters=self._present_names(question.filters))
+        return chargeback.document(
+            self.store,
+            self.agreement,
+            label=month,
+            question=question,
+            as_of_ms=self._as_of_ms(question.as_of_ms),
+        )
+
+    def quota_proposals(self, as_of_ms: int | None = None) -> Listing:
+        """Every quota proposal that was made by then, newest first."""
+        return quota_documents.listing(self.store, self.quotas, self._as_of_ms(as_of_ms))
+
+    def quota_proposal(self, proposal_id: str, as_of_ms: int | None = None) -> Record | None:
+        """One quota proposal with its patch; None where there is none."""
+        return quota_documents.detail(self.store, self.quotas, proposal_id, self._as_of_ms(as_of_ms))
+
     def teams(self, as_of_ms: int | None = None) -> Listing:
         """Every team that had submitted work by then."""
         at_ms = self._as_of_ms(as_of_ms)
@@ -122,10 +149,14 @@ class Answers:
         return Listing(as_of_ms=at_ms, rows=rows, total=len(rows), page_size=max(len(rows), 1))
 
     def sources(self, as_of_ms: int | None = None) -> Listing:
-        """One row per cluster and kind that is read; then one per source of what was set aside only."""
+        """
+        One row per cluster and kind that is read, and per source of GPU metrics.
+
+        Then one per source of what was set aside only.
+        """
         at_ms = self._as_of_ms(as_of_ms)
         aside = self.store.set_aside_counts() + workloads.skewed(self.store, at_ms)
-        rows = sources.rows(sources.marks(self.store, at_ms), aside, at_ms, policy=self.policy)
+        rows = sources.rows(self._marks(at_ms, samples=True), aside, at_ms, policy=self.policy)
         return Listing(as_of_ms=at_ms, rows=rows, total=len(rows), page_size=max(len(rows), 1))
 
     def present_teams(self, names: Iterable[str]) -> tuple[str, ...]:
@@ -139,6 +170,11 @@ class Answers:
         present = set(renamed.values())
         return tuple(dict.fromkeys(name if name in present else renamed.get(name, name) for name in names))
 
+    def first_ms(self) -> int | None:
+        """The instant of the first submission; None while there is none."""
+        (row,) = self.store.rows(_FIRST, {})
+        return None if row["first_ms"] is None else _whole(row["first_ms"])
+
     def readiness(self) -> str:
         """Empty when the store answers, else why not."""
         try:
@@ -146,6 +182,11 @@ class Answers:
         except StoreError:
             return "the store does not answer; the operator finds the reason in the log"
         return ""
+
+    def _marks(self, as_of_ms: int, *, samples: bool) -> list[Mark]:
+        """Where every reading of objects stood; with samples, that of GPU metrics too."""
+        of_samples = sources.sample_marks(self.store, as_of_ms, policy=self.policy) if samples else []
+        return sources.marks(self.store, as_of_ms) + of_samples
 
     def _as_of_ms(self, given: int | None) -> int:
         return self.clock.now_ms() if given is None else given

@@ -20,7 +20,7 @@ class EndOfData:
 
     def now_ms(self) -> int:
         """Milliseconds since the epoch."""
-        seen = [mark["seen_ms"] for mark in self.store.marks()]
+        seen = [mark["seen_ms"] for mark in [*self.store.marks(), *self.store.sample_marks()]]
         last_ms = max((at_ms for at_ms in seen if isinstance(at_ms, int)), default=None)
         if last_ms is None:
             return SystemClock().now_ms()
@@ -29,4 +29,4 @@ class EndOfData:
 
 def clock_of(settings: Settings, store: Store) -> Clock:
     """The clock that fits the settings."""
-    return SystemClock() if settings.clusters else EndOfData(store)
+    return SystemClock() if settings.clusters or settings.gpu_metrics else EndOfData(store)

@@ -1,22 +1,26 @@
-"""`gpuledger demo`: everything on the small sample, as it stood at its end or played up to now."""
+"""`gpuledger demo`: everything on a sample, as it stood at its end, or the small one played up to now."""
 
 import logging
 import signal
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from time import perf_counter
 from types import FrameType
 
+from collector.dcgm.parquet import read_parquet
 from collector.intake import Intake
 from collector.recording import import_recording
 from domain.errors import UnreachableError, UsageError
 from domain.window import Clock, FixedClock, SystemClock, parse_instant
-from sample_data import SETTINGS, SMALL
+from sample_data import SETTINGS, SMALL, Sample, fortnight
 from sample_data.generate import END, SEED, generate
 from service import children
+from service.gpu_metrics import keep_parts
 from service.play import Feed, PlayClock, Player
 from service.runtime import Runtime
 from service.settings import Settings
@@ -26,6 +30,8 @@ from store.embedded import Store
 CLUSTER = "sample"
 PLAYED_MINUTES = 60
 _MS_PER_MINUTE = 60_000
+_GPU_METRICS = "dcgm-exporter"
+_MEASURE_SELDOM_SECONDS = 3600
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +44,7 @@ class _Scene:
 
 def demo(  # noqa: PLR0913 - what the command line offers
     *,
+    sample: Sample | None = None,
     play: float | None = None,
     host: str | None = None,
     port: int | None = None,
@@ -47,9 +54,10 @@ def demo(  # noqa: PLR0913 - what the command line offers
     say: Callable[[str], None] = print,
 ) -> None:
     """
-    Serve API and dashboard on the sample until Ctrl-C, then clean up.
+    Serve API and dashboard on a sample until Ctrl-C, then clean up.
 
     Args:
+        sample: which one; by default the fortnight, and the small one where it is played.
         play: speed at which the last part of the sample is played; None shows its end at once. A
             played sample ends at the machine's time at which the playback does; there it stops.
         host: address to listen on; by default this machine only.
@@ -57,41 +65,50 @@ def demo(  # noqa: PLR0913 - what the command line offers
         dashboard_port: of the dashboard.
         data_dir: where the store is made and left; by default a folder that goes with the demo.
         played_minutes: how much of the sample is played.
-        say: told the addresses when both answer.
+        say: told what is done and how long it took, and the addresses when both answer.
 
     Raises:
-        UsageError: `data_dir` has a store already, or the speed is not positive.
+        UsageError: `data_dir` has a store already, the speed is not positive, or the sample is one that
+            is not played.
         UnreachableError: a port is taken, or the dashboard does not come up.
     """
     if play is not None and play <= 0:
         message = f"--play {play}: expected a speed above 0, for example 30"
         raise UsageError(message)
+    if play is not None and sample is Sample.FORTNIGHT:
+        message = f"--play {play} with --sample {sample}: expected --sample small, the one that can be played"
+        raise UsageError(message)
+    chosen = sample or (Sample.FORTNIGHT if play is None else Sample.SMALL)
     # The addresses are for reading; of the log only what went wrong.
     logging.basicConfig(level=logging.WARNING, format="level=%(levelname)s logger=%(name)s msg=%(message)s")
     stop = threading.Event()
     with ExitStack() as stack:
         stack.enter_context(_signals_set(stop))
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="gpuledger-demo-")))
-        settings = _settings(data_dir or folder, host=host, port=port, dashboard_port=dashboard_port)
+        settings = _settings(chosen, data_dir or folder, host=host, port=port, dashboard_port=dashboard_port)
         store = stack.enter_context(_new_store(settings))
-        if play is None:
+        if chosen is Sample.FORTNIGHT:
+            scene = _fortnight(store, say)
+        elif play is None:
             scene = _still(store)
         else:
             scene = _played(store, folder / "recording", speed=play, minutes=played_minutes)
         runtime = Runtime(settings, store=store, clock=scene.clock)
-        with runtime:
+        began = perf_counter()
+        # In this order, whatever happens: the playback, the dashboard, the API, then the store.
+        with runtime, ExitStack() as shown:
+            if chosen is Sample.FORTNIGHT:
+                say(f"books kept and measured in {perf_counter() - began:.1f} s")
             dashboard = children.start(
                 children.dashboard_command(settings),
                 environment=children.dashboard_environment(
                     settings, api_url=runtime.url, played=scene.player is not None
                 ),
             )
-            stack.callback(children.end_all, {"dashboard": dashboard})
+            shown.callback(children.end_all, {"dashboard": dashboard})
             if scene.player is not None:
-                stack.enter_context(scene.player)
+                shown.enter_context(scene.player)
             _show(runtime, dashboard, scene, stop=stop, say=say)
-            # In this order, whatever happens: the playback, the dashboard, then the API.
-            stack.pop_all().close()
 
 
 def _show(
@@ -125,6 +142,22 @@ def _still(store: Store) -> _Scene:
     return _Scene(FixedClock(parse_instant(END)))
 
 
+def _fortnight(store: Store, say: Callable[[str], None]) -> _Scene:
+    say("the fortnight: reading what the API server and the GPU exporters of 32 nodes told")
+    began = perf_counter()
+    parts = read_parquet(fortnight.FORTNIGHT / fortnight.SAMPLES, source=_GPU_METRICS)
+    # Columns are read by libraries that leave the interpreter to the objects.
+    with ThreadPoolExecutor(1) as beside:
+        taking = beside.submit(keep_parts, store, CLUSTER, parts)
+        summary = import_recording(fortnight.FORTNIGHT, CLUSTER, store)
+        taken = taking.result()
+    say(
+        f"{summary.lines:,} changes of objects and {taken.read:,} GPU samples read in"
+        f" {perf_counter() - began:.1f} s; keeping the books"
+    )
+    return _Scene(FixedClock(parse_instant(fortnight.END)))
+
+
 def _played(store: Store, folder: Path, *, speed: float, minutes: int) -> _Scene:
     length_ms = minutes * _MS_PER_MINUTE
     clock = PlayClock.over(SystemClock(), length_ms=length_ms, speed=speed)
@@ -134,16 +167,18 @@ def _played(store: Store, folder: Path, *, speed: float, minutes: int) -> _Scene
     return _Scene(feed, Player(feed, clock))
 
 
-def _settings(data_dir: Path, *, host: str | None, port: int | None, dashboard_port: int | None) -> Settings:
+def _settings(
+    sample: Sample, data_dir: Path, *, host: str | None, port: int | None, dashboard_port: int | None
+) -> Settings:
     overrides = {
         "store.data_dir": data_dir,
         "server.host": host,
         "server.port": port,
         "server.dashboard_port": dashboard_port,
-        # The sample may run many times faster than the machine's clock.
-        "schedule.measure_every_seconds": 1,
+        # The small sample may run many times faster than the machine's clock; the other stands still.
+        "schedule.measure_every_seconds": 1 if sample is Sample.SMALL else _MEASURE_SELDOM_SECONDS,
     }
-    return load_settings(SETTINGS, overrides=overrides)
+    return load_settings(SETTINGS if sample is Sample.SMALL else fortnight.SETTINGS, overrides=overrides)
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field
 
 import msgspec
 
+from analytics.fragmentation.asked import node_rows, pod_rows, shape_rows
 from analytics.history import Catalog, Described, History, WorkloadFacts
 from analytics.identity import Identity, Known
 from analytics.lifecycle import live
@@ -41,6 +42,8 @@ _ROW_TABLES = (
     "member_wait",
     "reservation",
     "member",
+    "workload_shape",
+    "pod_device",
 )
 _DECODERS = {kind: msgspec.json.Decoder(body) for kind, body in objects.BODY_TYPES.items()}
 
@@ -87,9 +90,10 @@ class Refresher:
 
     def refresh(self) -> int:
         """Cut anew what has news, in every cluster; gives the number of workloads cut."""
-        return sum(self._refresh(cluster) for cluster in self.store.clusters())
+        return sum(self.refresh_cluster(cluster) for cluster in self.store.clusters())
 
-    def _refresh(self, cluster: str) -> int:
+    def refresh_cluster(self, cluster: str) -> int:
+        """The same in one cluster."""
         changed = self.store.changed_since(cluster, JOB)
         if not changed.uids:
             return 0
@@ -99,7 +103,7 @@ class Refresher:
         touched = changed.uids | self._depending(cluster, kept, changed.uids, observed=observed)
         members = self._affected(cluster, kept, touched)
         uids = {uid for group in members.values() for uid in group}
-        histories = _histories(*self.store.facts_of(cluster, uids)) if uids else {}
+        histories = histories_of(*self.store.facts_of(cluster, uids)) if uids else {}
         events = self._events(cluster, uids)
         catalog = Catalog.of(h for h in kept.around.values() if h.kind is ObjectKind.NODE)
         around = _surroundings(kept.around.values())
@@ -112,6 +116,9 @@ class Refresher:
                 self._rows(tables, cluster, facts, life, around)
         if changed.uids & kept.around.keys():
             tables["node_span"] = [row for h in kept.around.values() for row in _node_rows(cluster, h)]
+            tables["node_device"] = [
+                {"cluster": cluster} | row for h in kept.around.values() for row in node_rows(h)
+            ]
             tables["queue_span"] = [row for h in kept.around.values() for row in _queue_rows(cluster, h)]
         self.store.write_lives(
             cluster, workload_uids=list(members), tables=tables, watermark=Watermark(JOB, changed.seq)
@@ -122,7 +129,7 @@ class Refresher:
         """Take new descriptions into the index; all of them the first time."""
         transitions, descriptions = self.store.facts_of(cluster, None if not kept.loaded else uids)
         kept.loaded = True
-        histories = _histories(transitions, descriptions)
+        histories = histories_of(transitions, descriptions)
         for history in histories.values():
             body = history.latest
             if history.kind in _AROUND:
@@ -228,6 +235,8 @@ class Refresher:
             tables["holding"].append(key | row)
         tables["eviction"] += [key | asdict(eviction) for eviction in life.evictions]
         tables["member_wait"] += [key | asdict(wait) for wait in life.member_waits]
+        tables["workload_shape"] += [key | row for row in shape_rows(facts)]
+        tables["pod_device"] += [key | row for row in pod_rows(facts)]
         for history in (*facts.queueing, *facts.jobs, *facts.pods):
             tables["member"].append(key | {"object_uid": history.uid, "kind": history.kind})
         for history in facts.queueing:
@@ -247,7 +256,9 @@ def _claims(identity: Identity, uid: str) -> list[str]:
     return []
 
 
-def _histories(transitions: Iterable[Transition], descriptions: Iterable[Description]) -> dict[str, History]:
+def histories_of(
+    transitions: Iterable[Transition], descriptions: Iterable[Description]
+) -> dict[str, History]:
     """Group facts by object, each in the order given."""
     changes: dict[str, list[Transition]] = {}
     for transition in transitions:

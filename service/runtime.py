@@ -20,14 +20,18 @@ from domain.metric import Measurement
 from domain.window import Clock, SystemClock
 from service import running, sources
 from service.answers import Answers
+from service.books import books_of
 from service.clocks import clock_of
+from service.gpu_metrics import Poller, pollers
 from service.measure import Measurer
-from service.refresh import Refresher
 from service.schedule import Ticker
 from service.settings import ClusterSettings, Settings
+from service.weekly import WeeklyReports
 from store.embedded import Store
 
 log = logging.getLogger("gpuledger.service")
+
+_WEEKLY_CHECK_SECONDS = 3600
 
 
 def version() -> str:
@@ -66,10 +70,19 @@ class Runtime:
                 settings.tenancy_rules(),
                 settings.thresholds(),
                 clock or clock_of(settings, self.store),
+                agreement=settings.money.agreement(),
+                quotas=settings.quota,
             )
             self.exporter = Exporter(REGISTRY)
-            refresher = Refresher(store=self.store, tenancy=self.answers.tenancy, policy=self.answers.policy)
-            self.measurer = Measurer(answers=self.answers, refresh=refresher.refresh, publish=self._publish)
+            books = books_of(
+                self.store,
+                tenancy=self.answers.tenancy,
+                policy=self.answers.policy,
+                clock=self.answers.clock,
+                agreement=self.answers.agreement,
+                quotas=self.answers.quotas,
+            )
+            self.measurer = Measurer(answers=self.answers, refresh=books.refresh, publish=self._publish)
             app = create_app(
                 Api(
                     answers=self.answers,
@@ -84,6 +97,7 @@ class Runtime:
             self._close_store()
             raise
         self._ticker = Ticker()
+        self._pollers: list[Poller] = []
         self._collectors: list[threading.Thread] = []
         self._error: BaseException | None = None
 
@@ -100,6 +114,10 @@ class Runtime:
             self._ticker.every(
                 self.settings.schedule.measure_every_seconds, self.measurer.tick, name="measure"
             )
+            for name, seconds, poller in pollers(self.settings.gpu_metrics, self.store, SystemClock()):
+                self._pollers.append(poller)
+                self._ticker.every(seconds, poller.poll, name=name)
+            self._ticker.every(_WEEKLY_CHECK_SECONDS, self._weekly().write_due, name="weekly")
             self._ticker.start()
             self._collectors = [self._collect(cluster) for cluster in self.settings.clusters]
             running.announce(self.settings.serve_file, self.url)
@@ -126,6 +144,8 @@ class Runtime:
         for collector in self._collectors:
             collector.join()
         self._ticker.stop()
+        for poller in self._pollers:
+            poller.close()
         self._server.stop()
         self._close_store()
 
@@ -142,6 +162,15 @@ class Runtime:
         policy = self.answers.policy
         live = sources.last_good(self.store.marks(), as_of_ms, policy=policy, clusters=watched)
         self.exporter.publish(measurements, as_of_ms, live)
+
+    def _weekly(self) -> WeeklyReports:
+        return WeeklyReports(
+            answers=self.answers,
+            clock=self.answers.clock,
+            folder=self.settings.store.data_dir / "reports",
+            first_ms=self.answers.first_ms,
+            dashboard_url=self.settings.dashboard_url,
+        )
 
     def _close_store(self) -> None:
         if self._owns_store:

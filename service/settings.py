@@ -11,56 +11,19 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, Field
 
 from api.answers import format_length
 from api.auth import Auth, HeaderAuth, NoAuth
 from api.viewer import Role
-from domain.errors import PolicyError, SettingsError, UsageError
-from domain.policy import Policy, Target
+from domain.errors import PolicyError, SettingsError
+from domain.policy import Policy, QuotaRatio, Target
 from domain.tenant import Rule, Tenancy
-from domain.window import parse_duration, parse_instant
 from domain.workload import ServiceClass
-
-
-def _duration(value: object) -> timedelta:
-    if isinstance(value, timedelta):
-        return value
-    try:
-        return parse_duration(value if isinstance(value, str) else "")
-    except UsageError as cause:
-        message = "a duration, for example 5m, 24h or 7d"
-        raise ValueError(message) from cause
-
-
-def _instant_ms(value: object) -> int:
-    # YAML reads an unquoted instant as a datetime, and an unquoted date as a date.
-    text = value.isoformat() if hasattr(value, "isoformat") else str(value)
-    try:
-        return parse_instant(text)
-    except UsageError as cause:
-        message = "an instant with its zone, for example 2026-10-01T00:00:00Z"
-        raise ValueError(message) from cause
-
-
-def _network(value: str) -> str:
-    try:
-        ipaddress.ip_network(value)
-    except ValueError as cause:
-        message = "an address or network, for example 10.0.0.0/8"
-        raise ValueError(message) from cause
-    return value
-
-
-Duration = Annotated[timedelta, BeforeValidator(_duration)]
-InstantMs = Annotated[int, BeforeValidator(_instant_ms)]
-Port = Annotated[int, Field(ge=0, le=65535)]
-
-
-class Section(BaseModel):
-    """Frozen; unknown keys are errors."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
+from service.gpu_metrics_settings import GpuMetricsSettings
+from service.money_settings import MoneySettings
+from service.quota_settings import QuotaSettings
+from service.setting_types import Duration, InstantMs, Network, Port, Section
 
 
 def default_data_dir() -> Path:
@@ -76,12 +39,18 @@ class StoreSettings(Section):
 
 
 class ServerSettings(Section):
-    """Addresses. `base_url` is the API's address as others reach it, for links and OpenAPI."""
+    """
+    Where we answer.
+
+    `base_url` is the API's address as others reach it, for links and OpenAPI, `dashboard_url` the
+    dashboard's, for links in reports.
+    """
 
     host: str = "127.0.0.1"
     port: Port = 8080
     dashboard_port: Port = 8501
     base_url: str = ""
+    dashboard_url: str = ""
 
 
 class HeaderSettings(Section):
@@ -91,7 +60,7 @@ class HeaderSettings(Section):
     groups_header: str = "X-Forwarded-Groups"
     secret_header: str = "X-Gpuledger-Proxy-Secret"  # noqa: S105 (the header's name)
     secret_file: Path | None = None
-    trusted: tuple[Annotated[str, AfterValidator(_network)], ...] = ()
+    trusted: tuple[Network, ...] = ()
 
 
 class AuthSettings(Section):
@@ -160,6 +129,7 @@ class TargetSettings(Section):
 
 
 _POLICY = Policy()
+Ratio = Annotated[float, Field(ge=0, le=1)]
 
 
 class PolicySettings(Section):
@@ -171,8 +141,46 @@ class PolicySettings(Section):
     skew_tolerated: Duration = _POLICY.skew_tolerated
     phantom_reservation_after: Duration = _POLICY.phantom_reservation_after
     cumulative_wait_factor: Annotated[int, Field(ge=1)] = _POLICY.cumulative_wait_factor
+    debt_half_life: Duration = _POLICY.debt_half_life
     source_stale_after: Duration = _POLICY.source_stale_after
     event_source_stale_after: Duration = _POLICY.event_source_stale_after
+    gpu_source_stale_after: Duration = _POLICY.gpu_source_stale_after
+    gpu_source_gone_after: Duration = _POLICY.gpu_source_gone_after
+    preemptible_classes: tuple[ServiceClass, ...] = _POLICY.preemptible_classes
+    interactive_reserve_ratio: Ratio = _POLICY.interactive_reserve_ratio
+    reserve_counts_preemptible: bool = _POLICY.reserve_counts_preemptible
+    domination_ratio: Ratio = _POLICY.domination_ratio
+    lint_one_class_ratio: Ratio = _POLICY.lint_one_class_ratio
+    queue_cap_workloads: Annotated[int, Field(ge=1)] = _POLICY.queue_cap_workloads
+    queue_cap_warn_ratio: Ratio = _POLICY.queue_cap_warn_ratio
+    buy_held_ratio: Ratio = _POLICY.buy_held_ratio
+    buy_productive_ratio: Ratio = _POLICY.buy_productive_ratio
+    buy_wait: Duration = _POLICY.buy_wait
+    buy_days: Annotated[int, Field(ge=1)] = _POLICY.buy_days
+    buy_of_days: Annotated[int, Field(ge=1)] = _POLICY.buy_of_days
+    erosion_from_ratio: Ratio = _POLICY.erosion_from_ratio
+    startup_limit: Duration = _POLICY.startup_limit
+    idle_below: Ratio = _POLICY.idle_below
+    idle_after: Duration = _POLICY.idle_after
+    resident_above: Ratio = _POLICY.resident_above
+    least_samples: Ratio = _POLICY.least_samples
+    serving_workloads: tuple[str, ...] = ()
+    checkpoint_budgets: dict[str, Duration] = _POLICY.checkpoint_budgets
+    long_run: Duration = _POLICY.long_run
+    long_run_checkpoint_budget: Duration = _POLICY.long_run_checkpoint_budget
+    assumed_checkpoint_interval: Duration = _POLICY.assumed_checkpoint_interval
+    short_run: Duration = _POLICY.short_run
+    quota_ratio: QuotaRatio = _POLICY.quota_ratio
+    quota_tolerated_ratio: Ratio = _POLICY.quota_tolerated_ratio
+    quota_penalty_slope: Annotated[float, Field(ge=0)] = _POLICY.quota_penalty_slope
+    quota_largest_penalty: Ratio = _POLICY.quota_largest_penalty
+    quota_step: Ratio = _POLICY.quota_step
+    quota_floor: Ratio = _POLICY.quota_floor
+    quota_gift_cap: Annotated[float, Field(ge=1)] = _POLICY.quota_gift_cap
+    quota_good_weeks: Annotated[int, Field(ge=1)] = _POLICY.quota_good_weeks
+    quota_least_gpu_hours: Annotated[float, Field(ge=0)] = _POLICY.quota_least_gpu_hours
+    quota_least_coverage: Ratio = _POLICY.quota_least_coverage
+    quota_proposal_expires_after: Duration = _POLICY.quota_proposal_expires_after
 
     def policy(self) -> Policy:
         """The thresholds in the words of the domain."""
@@ -208,13 +216,21 @@ class Settings(Section):
     auth: AuthSettings = AuthSettings()
     tenancy: TenancySettings = TenancySettings()
     policy: PolicySettings = PolicySettings()
+    money: MoneySettings = MoneySettings()
+    quota: QuotaSettings = QuotaSettings()
     clusters: tuple[ClusterSettings, ...] = ()
+    gpu_metrics: tuple[GpuMetricsSettings, ...] = ()
     schedule: ScheduleSettings = ScheduleSettings()
 
     @property
     def store_file(self) -> Path:
         """The DuckDB file."""
         return self.store.data_dir / "gpuledger.duckdb"
+
+    @property
+    def dashboard_url(self) -> str:
+        """The dashboard's address as others reach it; without one in the settings, on this machine."""
+        return self.server.dashboard_url or f"http://{self.server.host}:{self.server.dashboard_port}"
 
     @property
     def serve_file(self) -> Path:

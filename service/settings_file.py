@@ -63,9 +63,10 @@ def load_settings(
         settings = Settings.model_validate(values)
     except ValidationError as cause:
         raise SettingsError(_explain(cause, file, origins)) from cause
-    # Rules and thresholds are checked now: fail at start, not at the first question.
+    # Rules, thresholds and prices are checked now: fail at start, not at the first question.
     settings.tenancy_rules()
     settings.thresholds()
+    settings.money.agreement()
     return settings
 
 

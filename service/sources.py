@@ -7,11 +7,13 @@ from typing import Any, Final, TypeAlias
 
 from api.answers import Record, SourceState
 from collector.kube.watch_steps import Outcome
+from domain.gpu_sample import GPU_METRICS
 from domain.policy import Policy
 from domain.window import MS_PER_SECOND, format_instant
 from store.embedded import Store
 
 # A row of `Store.marks`: where the reading of one kind of one cluster stands; `seen_ms` 0 is never.
+# `source` names one of several sources of GPU metrics, and is empty or left out for a kind.
 Mark: TypeAlias = Mapping[str, Any]
 
 # One row per cluster and kind: when its first fact came in.
@@ -56,6 +58,35 @@ def marks(store: Store, as_of_ms: int) -> list[Mark]:
         return {**mark, "seen_ms": seen_ms}
 
     return [then(mark) for mark in today]
+
+
+def sample_marks(store: Store, as_of_ms: int, *, policy: Policy) -> list[Mark]:
+    """
+    How far each source of GPU metrics goes at an instant, as marks of one kind.
+
+    What counts is its newest sample: a server that answers while the exporters behind it are silent
+    tells nothing. One that is silent for very long while others of its cluster are not is left out.
+    """
+    found: list[Mark] = []
+    for row in store.sample_marks():
+        mark: dict[str, Any] = {name: row[name] for name in ("cluster", "source", "last_error")}
+        first_ms, last_ms = row["first_sample_ms"], row["last_sample_ms"]
+        seen_ms = 0
+        if isinstance(first_ms, int) and isinstance(last_ms, int) and first_ms < as_of_ms:
+            seen_ms = min(last_ms, as_of_ms)
+        found.append({"kind": GPU_METRICS, "seen_ms": seen_ms, "epoch": 0, "restarts": 0, **mark})
+    gone_after_ms = policy.gpu_source_gone_after.total_seconds() * MS_PER_SECOND
+    silent = [bool(mark["seen_ms"]) and as_of_ms - mark["seen_ms"] > gone_after_ms for mark in found]
+    telling = {
+        mark["cluster"]
+        for mark, is_silent in zip(found, silent, strict=True)
+        if mark["seen_ms"] and not is_silent
+    }
+    return [
+        mark
+        for mark, is_silent in zip(found, silent, strict=True)
+        if not (is_silent and mark["cluster"] in telling)
+    ]
 
 
 def state_of(mark: Mark, as_of_ms: int, *, policy: Policy) -> SourceState:
@@ -119,12 +150,14 @@ def rows(
     for row in set_aside:
         aside[str(row["cluster"]), str(row["source"])][str(row["because"])] = int(row["count"])
     found = [
-        _source(mark, as_of_ms, policy) | _aside(aside.pop((mark["cluster"], mark["kind"]), {}))
+        _source(mark, as_of_ms, policy)
+        | _aside(aside.pop((mark["cluster"], mark.get("source") or mark["kind"]), {}))
         for mark in marks
     ]
     # What was set aside before its kind was known, for example a file that cannot be read.
     for (cluster, source), causes in sorted(aside.items()):
-        head: Record = {"cluster": cluster, "kind": source, "state": str(SourceState.SET_ASIDE_ONLY)}
+        head: Record = {"cluster": cluster, "kind": source, "source": ""}
+        head |= {"state": str(SourceState.SET_ASIDE_ONLY)}
         head |= {"seen_at": None, "lag_seconds": None, "stale": False}
         found.append(head | {"epoch": 0, "restarts": 0, "last_error": ""} | _aside(causes))
     return found
@@ -136,6 +169,7 @@ def _source(mark: Mark, as_of_ms: int, policy: Policy) -> Record:
     return {
         "cluster": mark["cluster"],
         "kind": mark["kind"],
+        "source": mark.get("source", ""),
         "state": str(state),
         "seen_at": None if never else format_instant(mark["seen_ms"]),
         "lag_seconds": None if never else (as_of_ms - mark["seen_ms"]) / MS_PER_SECOND,

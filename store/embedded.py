@@ -4,12 +4,16 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, Self
 
+import polars as pl
+
 from domain.facts import Batch, Description, EventSighting, Known, ObjectKind, Transition
 from domain.metric import Measurement
 from domain.window import Clock, SystemClock
-from store import facts, lives, measurements
+from store import activity, derived, facts, gpu_samples, lives, measurements
+from store.derived import Replacement
 from store.engine import Engine
 from store.facts import Changed
+from store.gpu_samples import Read
 from store.lives import Rows, Watermark
 
 _CLOCK: Final = SystemClock()
@@ -28,6 +32,8 @@ _CLUSTERS: Final = """
 select cluster from source_mark
 union
 select cluster from object_state
+union
+select cluster from gpu_sample_mark
 order by cluster
 """
 
@@ -130,6 +136,49 @@ class Store(Engine):
     ) -> None:
         """Replace all that is derived of these workloads, with the watermark; see `store.lives`."""
         lives.write_lives(self, cluster, workload_uids=workload_uids, tables=tables, watermark=watermark)
+
+    def cut_since(self, cluster: str, job: str) -> Changed:
+        """Workloads whose lives were cut, or vanished, since the job's watermark; and the next one."""
+        return derived.cut_since(self, cluster, job)
+
+    def replace(
+        self,
+        cluster: str,
+        replacements: Sequence[Replacement],
+        watermark: Watermark | tuple[str, int] | None = None,
+    ) -> None:
+        """Replace rows that are derived of lives and samples; see `store.derived`."""
+        derived.replace(self, cluster, replacements, watermark)
+
+    # ------------------------------------------------------------ GPU samples
+
+    def append_samples(
+        self,
+        cluster: str,
+        source: str,
+        frame: pl.DataFrame,
+        mark: Read,
+        *,
+        set_aside: Mapping[str, int] | None = None,
+    ) -> int:
+        """Append what a source read of GPUs, with its mark; gives the number of rows that are new."""
+        return gpu_samples.append(self, cluster, source, frame=frame, mark=mark, set_aside=set_aside or {})
+
+    def mark_samples(self, cluster: str, source: str, mark: Read) -> None:
+        """Note how a reading went that gave nothing."""
+        gpu_samples.mark(self, cluster, source, mark)
+
+    def sample_marks(self) -> list[dict[str, object]]:
+        """Up to where each source of GPU samples is read."""
+        return gpu_samples.marks(self)
+
+    def fold_activity(self, cluster: str, *, job: str, idle_below: float, resident_above: float) -> int:
+        """Bring the activity of devices and pods up to date; see `store.activity`."""
+        return activity.fold(self, cluster, job=job, idle_below=idle_below, resident_above=resident_above)
+
+    def activity_cut_since(self, cluster: str, job: str) -> Changed:
+        """Workloads whose activity was made anew since the job's watermark; and the next one."""
+        return activity.cut_since(self, cluster, job)
 
     # ------------------------------------------------------------ what was said
 

@@ -22,13 +22,23 @@ _OF_WORKLOADS: Final = {
     "member_wait": "delete from member_wait where cluster = $cluster and workload_uid = any($cut::varchar[])",
     "reservation": "delete from reservation where cluster = $cluster and workload_uid = any($cut::varchar[])",
     "member": "delete from member where cluster = $cluster and workload_uid = any($cut::varchar[])",
+    "workload_shape": (
+        "delete from workload_shape where cluster = $cluster and workload_uid = any($cut::varchar[])"
+    ),
+    "pod_device": "delete from pod_device where cluster = $cluster and workload_uid = any($cut::varchar[])",
 }
 # Tables that are replaced for the whole cluster.
 _OF_CLUSTER: Final = {
     "node_span": "delete from node_span where cluster = $cluster",
     "queue_span": "delete from queue_span where cluster = $cluster",
+    "node_device": "delete from node_device where cluster = $cluster",
 }
-_MARK: Final = """
+_CUT: Final = """
+insert into workload_cut (cluster, workload_uid, seq)
+select $cluster as cluster, unnest($cut::varchar[]) as workload_uid, $seq as seq
+on conflict do update set seq = excluded.seq
+"""
+MARK: Final = """
 insert into watermark (cluster, job, seq) values ($cluster, $job, $seq)
 on conflict do update set seq = excluded.seq
 """
@@ -68,11 +78,11 @@ def write_lives(
     if strangers:
         message = f"tables {sorted(strangers)}: expected some of {[*_OF_WORKLOADS, *_OF_CLUSTER]}"
         raise StoreError(message)
-    incoming = {name: _fitting(name, engine.schema(name), rows) for name, rows in tables.items()}
+    incoming = {name: fitting(name, engine.schema(name), rows) for name, rows in tables.items()}
     for name, rows in incoming.items():
-        _check_owner(name, rows, column="cluster", owners={cluster})
+        check_owner(name, rows, column="cluster", owners={cluster})
         if name in _OF_WORKLOADS:
-            _check_owner(name, rows, column="workload_uid", owners=set(workload_uids))
+            check_owner(name, rows, column="workload_uid", owners=set(workload_uids))
     with engine.transaction() as connection:
         if workload_uids:
             for delete in _OF_WORKLOADS.values():
@@ -83,10 +93,13 @@ def write_lives(
             if rows.num_rows:
                 connection.from_arrow(rows).insert_into(name)
         job, seq = watermark
-        connection.execute(_MARK, {"cluster": cluster, "job": job, "seq": seq})
+        if workload_uids:
+            # Whatever is derived of these lives has news.
+            connection.execute(_CUT, {"cluster": cluster, "cut": sorted(set(workload_uids)), "seq": seq})
+        connection.execute(MARK, {"cluster": cluster, "job": job, "seq": seq})
 
 
-def _fitting(name: str, schema: pa.Schema, rows: Rows) -> pa.Table:
+def fitting(name: str, schema: pa.Schema, rows: Rows) -> pa.Table:
     """The rows in the order and types of the table's columns."""
     for given in [rows.columns] if isinstance(rows, pl.DataFrame) else rows:
         _check_columns(name, schema, set(given))
@@ -117,7 +130,8 @@ def _check_columns(name: str, schema: pa.Schema, given: set[str]) -> None:
         raise StoreError(message)
 
 
-def _check_owner(name: str, rows: pa.Table, *, column: str, owners: set[str]) -> None:
+def check_owner(name: str, rows: pa.Table, *, column: str, owners: set[str]) -> None:
+    """Refuse rows of somebody else; raises StoreError."""
     strangers = set(rows[column].unique().to_pylist()) - owners
     if strangers:
         first = min(map(str, strangers))

@@ -5,17 +5,17 @@ Quantities are whole micro-GPU, weights thousandths as in `domain.objects`.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 from domain.errors import DataError
 
 
 def _refuse_negative(thing: "Entity | CohortTree | Pool", kind: str, name: str) -> None:
-    for field in fields(thing):
-        value = getattr(thing, field.name)
+    for field in thing.__slots__:
+        value = getattr(thing, field)
         if isinstance(value, int) and value < 0:
             message = (
-                f"{kind} {name!r}, {field.name} = {value}: expected at least 0;"
+                f"{kind} {name!r}, {field} = {value}: expected at least 0;"
                 " an unlimited limit is None, a quota that nobody set is 0"
             )
             raise DataError(message)

@@ -31,6 +31,8 @@ def max_min(amount: int, claims: Sequence[Claim]) -> list[int]:
     >>> max_min(9, [Claim(cap=4, weight=1), Claim(cap=9, weight=0)])
     [4, 5]
     """
+    if all(claim.weight > 0 for claim in claims):
+        return _fill(amount, claims)
     positive = [claim if claim.weight > 0 else Claim(0, 0) for claim in claims]
     shares = _fill(amount, positive)
     last = [Claim(0, 0) if claim.weight > 0 else Claim(claim.cap, 1) for claim in claims]
@@ -44,16 +46,8 @@ def water_level(amount: int, claims: Sequence[Claim]) -> Fraction | None:
 
     None where no such level exists: all caps together are not more than the amount.
     """
-    left, weight = amount, sum(claim.weight for claim in claims)
-    by_fullness = sorted(
-        (claim for claim in claims if claim.weight > 0), key=lambda claim: Fraction(claim.cap, claim.weight)
-    )
-    for claim in by_fullness:
-        if claim.cap * weight > left * claim.weight:
-            return Fraction(left, weight)
-        left -= claim.cap
-        weight -= claim.weight
-    return None
+    level = _level(amount, [claim for claim in claims if claim.weight > 0])
+    return None if level is None else Fraction(*level)
 
 
 def whole_parts(exact: Sequence[Fraction]) -> list[int]:
@@ -71,9 +65,37 @@ def whole_parts(exact: Sequence[Fraction]) -> list[int]:
     return parts
 
 
+def _level(amount: int, claims: Sequence[Claim]) -> tuple[int, int] | None:
+    """The level as a fraction, among positive weights: whole numbers are several times faster."""
+    left, weight, open_claims = amount, sum(claim.weight for claim in claims), list(claims)
+    while open_claims:
+        unmet = [claim for claim in open_claims if claim.cap * weight > left * claim.weight]
+        if len(unmet) == len(open_claims):
+            return left, weight
+        # Whoever is met at this level is met at any higher one, and what they leave only raises it.
+        left -= sum(claim.cap for claim in open_claims) - sum(claim.cap for claim in unmet)
+        weight = sum(claim.weight for claim in unmet)
+        open_claims = unmet
+    return None
+
+
 def _fill(amount: int, claims: Sequence[Claim]) -> list[int]:
-    """Shares among positive weights."""
-    level = water_level(amount, claims)
+    """Shares among positive weights; a claim of nothing may have any."""
+    if sum(claim.cap for claim in claims) <= amount:
+        return [claim.cap for claim in claims]
+    level = _level(amount, [claim for claim in claims if claim.weight > 0])
     if level is None:
         return [claim.cap for claim in claims]
-    return whole_parts([min(Fraction(claim.cap), claim.weight * level) for claim in claims])
+    left, weight = level
+    shares, remainders, missing = [], [], left
+    for i, claim in enumerate(claims):
+        if claim.cap * weight <= left * claim.weight:
+            shares.append(claim.cap)
+            continue
+        share, remainder = divmod(left * claim.weight, weight)
+        shares.append(share)
+        remainders.append((-remainder, i))
+        missing -= share
+    for _, i in sorted(remainders)[:missing]:
+        shares[i] += 1
+    return shares

@@ -6,12 +6,13 @@ from enum import StrEnum
 from fractions import Fraction
 
 from domain.errors import PolicyError
+from domain.policy import Policy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaRules:
     """
-    The defaults of definitions 8. Shares are of the agreed quota.
+    What movements go by; `rules_of` makes them of the policy. Shares are of the agreed quota.
 
     Args:
         tolerated_ratio: what a ratio exceeds before anything is taken.
@@ -27,15 +28,15 @@ class QuotaRules:
         PolicyError: a share that makes no sense.
     """
 
-    tolerated_ratio: Fraction = Fraction("0.15")
-    slope: Fraction = Fraction(1)
-    largest_penalty: Fraction = Fraction("0.30")
-    step: Fraction = Fraction("0.10")
-    floor: Fraction = Fraction("0.50")
-    gift_cap: Fraction = Fraction("1.20")
-    good_periods: int = 2
-    least_gpu_hours: Fraction = Fraction(50)
-    least_coverage: Fraction = Fraction("0.9")
+    tolerated_ratio: Fraction
+    slope: Fraction
+    largest_penalty: Fraction
+    step: Fraction
+    floor: Fraction
+    gift_cap: Fraction
+    good_periods: int
+    least_gpu_hours: Fraction
+    least_coverage: Fraction
 
     def __post_init__(self) -> None:
         for name in ("tolerated_ratio", "largest_penalty", "step", "floor", "least_coverage"):
@@ -50,7 +51,30 @@ class QuotaRules:
             raise PolicyError(message)
 
 
-DEFAULT_RULES = QuotaRules()
+def rules_of(policy: Policy) -> QuotaRules:
+    """
+    The rules of a policy, whose decimals are taken as they are written.
+
+    >>> rules_of(Policy()).tolerated_ratio
+    Fraction(3, 20)
+
+    Raises:
+        PolicyError: a share that makes no sense.
+    """
+    return QuotaRules(
+        tolerated_ratio=Fraction(str(policy.quota_tolerated_ratio)),
+        slope=Fraction(str(policy.quota_penalty_slope)),
+        largest_penalty=Fraction(str(policy.quota_largest_penalty)),
+        step=Fraction(str(policy.quota_step)),
+        floor=Fraction(str(policy.quota_floor)),
+        gift_cap=Fraction(str(policy.quota_gift_cap)),
+        good_periods=policy.quota_good_weeks,
+        least_gpu_hours=Fraction(str(policy.quota_least_gpu_hours)),
+        least_coverage=Fraction(str(policy.quota_least_coverage)),
+    )
+
+
+DEFAULT_RULES = rules_of(Policy())
 
 
 class Leftover(StrEnum):

@@ -73,7 +73,7 @@ def bill(of: Account, window: Window) -> Bill:
         by_cause[piece.cause] += amount
         if piece.may_be is not None:
             may_be[piece.may_be] += amount
-        if piece.attempt in of.restarted and piece.cause in {Cause.STARTUP, Cause.STARTUP_OVER_LIMIT}:
+        if piece.restart and piece.cause in {Cause.STARTUP, Cause.STARTUP_OVER_LIMIT}:
             restart += amount
     waited_ms = sum(_overlap(start, end, window) for start, end in of.own_failure_waits)
     wait = waited_ms * of.requested_micro_gpus if of.requested_micro_gpus is not None else None

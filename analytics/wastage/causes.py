@@ -1,7 +1,7 @@
 """Every GPU-second held belongs to exactly one cause."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import pairwise
 
@@ -56,6 +56,9 @@ class Piece:
     `micro_gpus` is None where the pod's share cannot be known. `device` is empty for all of its
     GPUs together, or those that no samples tell of. `may_be` is the kind of loss that useful time
     would turn into if it was not saved: it lies in a cut run before the part surely lost.
+    `known_ms` is the first instant from whose past the cause follows; None where it follows as soon
+    as the time has passed. At an earlier instant the piece counts as useful. `restart`: the attempt
+    follows one that failed by itself.
     """
 
     pod_uid: str
@@ -66,6 +69,8 @@ class Piece:
     end_ms: int
     cause: Cause
     may_be: LossKind | None = None
+    known_ms: int | None = None
+    restart: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,14 +81,12 @@ class Account:
     Args:
         pieces: cover each pod's holding exactly, device by device.
         own_failure_waits: stretches in which it waited again after it had failed by itself.
-        restarted: attempts that follow one that failed by itself.
         requested_micro_gpus: what it waits for; None where unknown.
         resident_idle_exempt: the policy does not charge its resident idleness.
     """
 
     pieces: tuple[Piece, ...]
     own_failure_waits: tuple[tuple[int, int], ...]
-    restarted: frozenset[int]
     requested_micro_gpus: int | None
     resident_idle_exempt: bool
 
@@ -92,8 +95,11 @@ def account(course: Course, *, as_of_ms: int, rules: WastageRules = DEFAULT_RULE
     """
     The causes of all GPU-time that a workload held before `as_of_ms`.
 
-    Only useful time can become lost: what was idle or unknown stays so. Where losses overlap,
-    infrastructure comes before preemption, and that before crashes.
+    The cause of an instant is at first known at once, or useful, and changes at most once: as of an
+    earlier T it is what pieces say whose `known_ms` is None or at most T, and useful elsewhere. As
+    of `FOREVER_MS` pieces that are open end then.
+
+    Only useful time can become lost: what was idle or unknown stays so.
 
     Source: definitions, section 7.
     """
@@ -109,14 +115,25 @@ def account(course: Course, *, as_of_ms: int, rules: WastageRules = DEFAULT_RULE
                 pieces += _not_running(holding, part, rules)
         running = [part for part in parts if part.state is State.RUNNING]
         pieces += _running(holding, running, known, lost.get(holding.pod_uid, []), rules)
-    failed = {attempt.number for attempt in known.attempts if attempt.outcome is Outcome.FAILED}
+    failed = {
+        attempt.number + 1: attempt.end_ms
+        for attempt in known.attempts
+        if attempt.outcome is Outcome.FAILED and attempt.end_ms is not None
+    }
     return Account(
-        pieces=tuple(pieces),
+        pieces=tuple(_as_known(piece, as_of_ms, failed.get(piece.attempt)) for piece in pieces),
         own_failure_waits=tuple(_own_failure_waits(known, as_of_ms)),
-        restarted=frozenset(attempt.number for attempt in known.attempts if attempt.number - 1 in failed),
         requested_micro_gpus=known.requested_micro_gpus,
         resident_idle_exempt=known.resident_idle_exempt,
     )
+
+
+def _as_known(piece: Piece, as_of_ms: int, failed_ms: int | None) -> Piece:
+    """The piece as of then; `failed_ms` is the end of the attempt before, where that failed."""
+    restart = failed_ms is not None and failed_ms <= piece.start_ms
+    if piece.known_ms is not None and piece.known_ms > as_of_ms:
+        return replace(piece, cause=Cause.USEFUL, may_be=None, known_ms=None, restart=restart)
+    return replace(piece, restart=True) if restart else piece
 
 
 def _not_running(holding: Holding, part: Phase, rules: WastageRules) -> Iterator[Piece]:
@@ -151,39 +168,34 @@ def _running(
         return
     unseen = holding.micro_gpus - sum(device.micro_gpus for device in devices)
     for start, end in stretches if unseen else ():
-        piece = _piece(holding, start, end, Cause.UNKNOWN)
-        yield Piece(
-            pod_uid=piece.pod_uid, attempt=piece.attempt, device="", micro_gpus=unseen,
-            start_ms=start, end_ms=end, cause=Cause.UNKNOWN,
-        )  # fmt: skip
+        yield replace(_piece(holding, start, end, Cause.UNKNOWN), micro_gpus=unseen)
     for device in devices:
+        whole = replace(_piece(holding, 0, 0, Cause.USEFUL), device=device.name, micro_gpus=device.micro_gpus)
         for spans in device_activity(device, stretches, rules=rules):
-            for start, end, cause, may_be in _with_losses(spans, lost):
-                yield Piece(
-                    pod_uid=holding.pod_uid, attempt=holding.attempt, device=device.name,
-                    micro_gpus=device.micro_gpus, start_ms=start, end_ms=end, cause=cause, may_be=may_be,
-                )  # fmt: skip
+            for span in spans:
+                yield from _with_losses(span, lost, whole)
 
 
-def _with_losses(
-    spans: tuple[ActivitySpan, ...], lost: list[Loss]
-) -> Iterator[tuple[int, int, Cause, LossKind | None]]:
-    """One stretch by activity, its useful time cut where a loss begins."""
-    for span in spans:
-        if span.activity is not Activity.ACTIVE:
-            yield span.start_ms, span.end_ms, _BY_ACTIVITY[span.activity], None
-            continue
-        near = [loss for loss in lost if loss.high_from_ms < span.end_ms and span.start_ms < loss.end_ms]
-        edges = {span.start_ms, span.end_ms}
-        for loss in near:
-            edges |= {loss.low_from_ms, loss.high_from_ms, loss.end_ms}
-        ordered = sorted(at for at in edges if span.start_ms <= at <= span.end_ms)
-        for start, end in pairwise(ordered):
-            sure = [loss.kind for loss in near if loss.low_from_ms <= start < loss.end_ms]
-            maybe = [loss.kind for loss in near if loss.high_from_ms <= start < loss.end_ms]
-            cause = next((Cause(kind) for kind in LossKind if kind in sure), Cause.USEFUL)
-            first = next((kind for kind in LossKind if kind in maybe), None)
-            yield start, end, cause, first if cause is Cause.USEFUL else None
+def _with_losses(span: ActivitySpan, lost: list[Loss], whole: Piece) -> Iterator[Piece]:
+    """One span by activity as pieces of a device; useful time is cut where a loss begins."""
+    if span.activity is not Activity.ACTIVE:
+        cause = _BY_ACTIVITY[span.activity]
+        yield replace(whole, start_ms=span.start_ms, end_ms=span.end_ms, cause=cause, known_ms=span.known_ms)
+        return
+    near = [loss for loss in lost if loss.high_from_ms < span.end_ms and span.start_ms < loss.end_ms]
+    edges = {span.start_ms, span.end_ms}
+    for loss in near:
+        edges |= {loss.low_from_ms, loss.high_from_ms, loss.end_ms}
+    for start, end in pairwise(sorted(at for at in edges if span.start_ms <= at <= span.end_ms)):
+        # Runs of a pod do not overlap, and neither do losses.
+        of = next((one for one in near if one.high_from_ms <= start < one.end_ms), None)
+        if of is None:
+            yield replace(whole, start_ms=start, end_ms=end)
+        elif of.low_from_ms <= start:
+            cause = Cause(of.kind)
+            yield replace(whole, start_ms=start, end_ms=end, cause=cause, known_ms=of.known_ms)
+        else:
+            yield replace(whole, start_ms=start, end_ms=end, may_be=of.kind, known_ms=of.known_ms)
 
 
 def _own_failure_waits(course: Course, as_of_ms: int) -> Iterator[tuple[int, int]]:

@@ -4,9 +4,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from analytics.wastage.idle import Device
+from analytics.wastage.idle import Device, Slot
 from domain.errors import DataError
 from domain.workload import Attempt, Holding, Outcome, Run, Span, State
+
+# Later than every fact: as of then, what is open is still going on.
+FOREVER_MS = 1 << 62
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,7 +21,7 @@ class Course:
         spans, attempts, holdings: of its life.
         requested_micro_gpus: of the whole workload; None where it cannot be known.
         checkpoints_ms: instants at which it is known to have written a checkpoint.
-        devices: what its pods held, with samples; GPUs of a pod beyond them are unknown.
+        devices: what its pods held, with what was seen; GPUs of a pod beyond them are unknown.
         assumed_interval_ms: its class's checkpoint budget; None leaves it to the rules.
         resident_idle_exempt: the policy names it as a serving workload: not charged.
     """
@@ -77,10 +80,17 @@ def as_known_at(course: Course, as_of_ms: int) -> Course:
         holdings=tuple(holding(each) for each in course.holdings if each.bound_ms < as_of_ms),
         checkpoints_ms=tuple(sorted(at for at in course.checkpoints_ms if at < as_of_ms)),
         devices=tuple(
-            replace(each, samples=tuple(one for one in each.samples if one.at_ms < as_of_ms))
+            replace(
+                each,
+                slots=tuple(_seen_before(slot, as_of_ms) for slot in each.slots if slot.start_ms < as_of_ms),
+            )
             for each in course.devices
         ),
     )
+
+
+def _seen_before(slot: Slot, as_of_ms: int) -> Slot:
+    return slot if slot.end_ms <= as_of_ms else replace(slot, end_ms=as_of_ms)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,9 +4,19 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from itertools import groupby
+from fractions import Fraction
+from itertools import groupby, pairwise
 
 from analytics.wastage.rules import DEFAULT_RULES, WastageRules
+
+
+class Level(StrEnum):
+    """What samples showed of a device: `shared` is activity that nobody can assign to one pod."""
+
+    HIGH = "high"
+    LOW = "low"
+    RESIDENT = "resident"
+    SHARED = "shared"
 
 
 class Activity(StrEnum):
@@ -19,16 +29,12 @@ class Activity(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ActivitySample:
-    """
-    One reading of a device: shares between 0 and 1, None where it is missing.
+class Slot:
+    """A stretch `[start_ms, end_ms)` for which samples of one level stand."""
 
-    A value outside of 0 to 1, NaN included, counts as missing.
-    """
-
-    at_ms: int
-    activity: float | None
-    memory: float | None = None
+    start_ms: int
+    end_ms: int
+    level: Level
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,45 +46,41 @@ class Device:
         pod_uid: who holds it.
         name: of the device, unique within the pod.
         micro_gpus: how much of a GPU it is.
-        step_ms: how far apart its samples are meant to be.
-        samples: in any order.
-        shared: half-open intervals in which more than one pod used it and the exporter gave no
-            values per process: its activity is unknown there. An end of None is still going on.
+        slots: what was seen, in any order, without overlap; what no slot covers is missing.
     """
 
     pod_uid: str
     name: str
     micro_gpus: int
-    step_ms: int
-    samples: tuple[ActivitySample, ...]
-    shared: tuple[tuple[int, int | None], ...] = ()
+    slots: tuple[Slot, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActivitySpan:
-    """What a device did in `[start_ms, end_ms)`."""
+    """
+    What a device did in `[start_ms, end_ms)`.
+
+    `known_ms` is the first instant from whose past this follows; at an earlier one the device
+    counts as active there. None where it follows as soon as the time has passed.
+    """
 
     start_ms: int
     end_ms: int
     activity: Activity
-
-
-class _Level(StrEnum):
-    LOW = "low"
-    RESIDENT = "low, memory in use"
-    HIGH = "high"
-    MISSING = "missing"
+    known_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class _Slot:
+    """A stretch of one level; None is missing."""
+
     start_ms: int
     end_ms: int
-    level: _Level
+    level: Level | None
 
     @property
     def is_low(self) -> bool:
-        return self.level in {_Level.LOW, _Level.RESIDENT}
+        return self.level in {Level.LOW, Level.RESIDENT}
 
 
 def device_activity(
@@ -87,46 +89,38 @@ def device_activity(
     """
     What a device did in each stretch in which its pod ran; the spans cover the stretch exactly.
 
-    A sample stands from its instant to the next one, or for one step where the next is more than
-    one and a half steps away; what no sample stands for is missing. Between two active samples:
+    Between two active slots, or an active slot and an end of the stretch:
 
+    - what is missing or shared is unknown;
     - less than `idle_after_ms` in all: low activity is work with pauses, so active;
-    - a part without a gap, at least that long, of which at least `least_samples` was seen: idle;
-      its missing samples stay unknown;
-    - anything else cannot be told, and is unknown.
+    - low activity is idle where it lies in a window of `idle_after_ms` that begins and ends low, and
+      of which at least `least_samples` was seen;
+    - other low activity cannot be told from work with pauses, and is unknown.
+
+    Each of the last two is known from a certain instant on and never changes again: a window proves
+    itself when it is full; what no window can prove any more is unknown when `idle_after_ms` have
+    passed since the low activity ended, or when the stretch has. Until then it counts as work with
+    pauses. So an answer as of T is the whole story cut at T.
 
     Args:
-        device: with all samples that are known.
+        device: with all slots that are known.
         stretches: half-open intervals, milliseconds.
         rules: thresholds.
 
     Source: definitions, section 7.
     """
-    seen = [part for slot in _seen(device, rules) for part in _unshared(slot, device.shared)]
+    seen = sorted(device.slots, key=lambda slot: slot.start_ms)
     starts = [slot.start_ms for slot in seen]
     found = []
     for start_ms, end_ms in stretches:
         first = max(bisect_right(starts, start_ms) - 1, 0)
         near = seen[first : bisect_left(starts, end_ms)]
-        found.append(tuple(_activity(list(_slots(near, start_ms, end_ms)), rules)))
+        found.append(tuple(_activity(_slots(near, start_ms, end_ms), rules)))
     return tuple(found)
 
 
-def _activity(slots: list[_Slot], rules: WastageRules) -> Iterator[ActivitySpan]:
-    found: list[ActivitySpan] = []
-    for is_high, group in groupby(slots, key=lambda slot: slot.level is _Level.HIGH):
-        stretch = list(group)
-        if is_high:
-            found += [_span(slot, Activity.ACTIVE) for slot in stretch]
-        elif _length(stretch) < rules.idle_after_ms:
-            found += [_span(slot, Activity.ACTIVE if slot.is_low else Activity.UNKNOWN) for slot in stretch]
-        else:
-            found += _judged(stretch, rules)
-    return _merged(found)
-
-
-def _slots(seen: list[_Slot], start_ms: int, end_ms: int) -> Iterator[_Slot]:
-    """The stretch cut by samples; neighbours of one level are one slot."""
+def _slots(seen: list[Slot], start_ms: int, end_ms: int) -> Iterator[_Slot]:
+    """The stretch cut by what was seen; neighbours of one level are one slot."""
     pieces: list[_Slot] = []
     now_ms = start_ms
     for slot in seen:
@@ -134,97 +128,126 @@ def _slots(seen: list[_Slot], start_ms: int, end_ms: int) -> Iterator[_Slot]:
         if since >= until:
             continue
         if since > now_ms:
-            pieces.append(_Slot(now_ms, since, _Level.MISSING))
-        pieces.append(_Slot(since, until, slot.level))
+            pieces.append(_Slot(now_ms, since, None))
+        pieces.append(_Slot(since, until, None if slot.level is Level.SHARED else slot.level))
         now_ms = until
     if now_ms < end_ms:
-        pieces.append(_Slot(now_ms, end_ms, _Level.MISSING))
+        pieces.append(_Slot(now_ms, end_ms, None))
     for level, same in groupby(pieces, key=lambda piece: piece.level):
         run = list(same)
         yield _Slot(run[0].start_ms, run[-1].end_ms, level)
 
 
-def _seen(device: Device, rules: WastageRules) -> Iterator[_Slot]:
-    """What samples stand for; of two at one instant the busier counts."""
-    at: dict[int, ActivitySample] = {}
-    for sample in device.samples:
-        known = at.get(sample.at_ms)
-        if _is_share(sample.activity) and (known is None or _busier(sample, known)):
-            at[sample.at_ms] = sample
-    ordered = [at[instant] for instant in sorted(at)]
-    for sample, following in zip(ordered, [*ordered[1:], None], strict=False):
-        until = sample.at_ms + device.step_ms
-        if following is not None and 2 * (following.at_ms - sample.at_ms) <= 3 * device.step_ms:
-            until = following.at_ms
-        yield _Slot(sample.at_ms, until, _level(sample, rules))
+def _activity(slots: Iterator[_Slot], rules: WastageRules) -> Iterator[ActivitySpan]:
+    found: list[ActivitySpan] = []
+    for is_high, group in groupby(slots, key=lambda slot: slot.level is Level.HIGH):
+        if is_high:
+            found += [_span(slot.start_ms, slot.end_ms, Activity.ACTIVE) for slot in group]
+        else:
+            found += _quiet(list(group), rules)
+    return _merged(found)
 
 
-def _is_share(value: float | None) -> bool:
-    return value is not None and 0 <= value <= 1
+def _quiet(slots: list[_Slot], rules: WastageRules) -> Iterator[ActivitySpan]:
+    """A stretch without an active slot."""
+    end_ms = slots[-1].end_ms
+    if end_ms - slots[0].start_ms < rules.idle_after_ms:
+        for slot in slots:
+            yield _span(slot.start_ms, slot.end_ms, Activity.ACTIVE if slot.is_low else Activity.UNKNOWN)
+        return
+    proven = list(_proven(slots, rules))
+    for is_low, group in groupby(slots, key=lambda slot: slot.is_low):
+        run = list(group)
+        # The end of a stretch is a fact of its own instant, and so known after it.
+        undecidable_ms = min(run[-1].end_ms + rules.idle_after_ms, end_ms + 1)
+        for slot in run:
+            if is_low:
+                yield from _low(slot, proven, undecidable_ms)
+            else:
+                yield _span(slot.start_ms, slot.end_ms, Activity.UNKNOWN)
 
 
-def _busier(one: ActivitySample, other: ActivitySample) -> bool:
-    return (one.activity or 0, one.memory or 0) > (other.activity or 0, other.memory or 0)
-
-
-def _level(sample: ActivitySample, rules: WastageRules) -> _Level:
-    assert sample.activity is not None
-    if sample.activity >= rules.idle_below:
-        return _Level.HIGH
-    resident = sample.memory is not None and rules.resident_above < sample.memory <= 1
-    return _Level.RESIDENT if resident else _Level.LOW
-
-
-def _unshared(slot: _Slot, shared: tuple[tuple[int, int | None], ...]) -> list[_Slot]:
-    """The parts of a slot in which one pod alone used the device."""
-    parts = [slot]
-    for since, until in shared:
-        rest: list[_Slot] = []
-        for part in parts:
-            before = _Slot(part.start_ms, min(part.end_ms, since), part.level)
-            after = _Slot(
-                max(part.start_ms, part.end_ms if until is None else until), part.end_ms, part.level
-            )
-            rest += [piece for piece in (before, after) if piece.start_ms < piece.end_ms]
-        parts = rest
-    return sorted(parts, key=lambda part: part.start_ms)
-
-
-def _judged(stretch: list[_Slot], rules: WastageRules) -> Iterator[ActivitySpan]:
-    """A long stretch without activity: idle where enough of it was seen."""
-    for is_gap, group in groupby(stretch, key=lambda slot: _is_gap(slot, rules)):
-        part = list(group)
-        lows = [index for index, slot in enumerate(part) if slot.is_low]
-        if is_gap or not lows:
-            yield from (_span(slot, Activity.UNKNOWN) for slot in part)
+def _low(
+    slot: _Slot, proven: list[tuple[int, int, int | None]], undecidable_ms: int
+) -> Iterator[ActivitySpan]:
+    """A low slot: idle where proven, else unknown."""
+    idle = Activity.RESIDENT_IDLE if slot.level is Level.RESIDENT else Activity.IDLE
+    now_ms = slot.start_ms
+    for since, until, known_ms in proven:
+        start_ms, end_ms = max(since, slot.start_ms), min(until, slot.end_ms)
+        if start_ms >= end_ms:
             continue
-        core = part[lows[0] : lows[-1] + 1]
-        seen_ms = sum(slot.end_ms - slot.start_ms for slot in core if slot.is_low)
-        long = _length(core) >= rules.idle_after_ms
-        enough = long and seen_ms >= rules.least_samples * _length(core)
-        for is_low, same in groupby(part, key=lambda slot: slot.is_low):
-            run = list(same)
-            proven = is_low and (enough or _length(run) >= rules.idle_after_ms)
-            yield from (_span(slot, _idle(slot) if proven else Activity.UNKNOWN) for slot in run)
+        if start_ms > now_ms:
+            yield _span(now_ms, start_ms, Activity.UNKNOWN, undecidable_ms)
+        yield _span(start_ms, end_ms, idle, known_ms)
+        now_ms = end_ms
+    if now_ms < slot.end_ms:
+        yield _span(now_ms, slot.end_ms, Activity.UNKNOWN, undecidable_ms)
 
 
-def _is_gap(slot: _Slot, rules: WastageRules) -> bool:
-    return slot.level is _Level.MISSING and slot.end_ms - slot.start_ms >= rules.gap_after_ms
+class _Seen:
+    """Where a quiet stretch was seen, and how much of it until an instant."""
+
+    def __init__(self, slots: list[_Slot]) -> None:
+        self.edges = [slots[0].start_ms]
+        self._low: list[bool] = []
+        self._until = [0]
+        for is_low, group in groupby(slots, key=lambda slot: slot.is_low):
+            end_ms = list(group)[-1].end_ms
+            self._low.append(is_low)
+            self._until.append(self._until[-1] + is_low * (end_ms - self.edges[-1]))
+            self.edges.append(end_ms)
+
+    def is_low(self, at_ms: int) -> bool:
+        return self._low[bisect_right(self.edges, at_ms) - 1]
+
+    def until(self, at_ms: int) -> int:
+        """Milliseconds seen before an instant."""
+        index = min(bisect_right(self.edges, at_ms) - 1, len(self._low) - 1)
+        return self._until[index] + self._low[index] * (at_ms - self.edges[index])
 
 
-def _idle(slot: _Slot) -> Activity:
-    return Activity.RESIDENT_IDLE if slot.level is _Level.RESIDENT else Activity.IDLE
+def _proven(slots: list[_Slot], rules: WastageRules) -> Iterator[tuple[int, int, int | None]]:
+    """
+    Stretches that windows prove, `(start, end, known)`, in order and without overlap.
+
+    Between two instants at which either end of the window meets an edge, both ends stay where they
+    are, low or not, and so does what was seen in between: one window tells of all.
+    """
+    length = rules.idle_after_ms
+    need = -(-rules.least_samples * Fraction(length) // 1)
+    seen = _Seen(slots)
+    first_ms, last_ms = seen.edges[0] + length, seen.edges[-1]
+
+    def proves(until_ms: int) -> bool:
+        since_ms = until_ms - length
+        ends_low = seen.is_low(until_ms - 1) and seen.is_low(since_ms)
+        return ends_low and seen.until(until_ms) - seen.until(since_ms) >= need
+
+    meeting = {at for edge in seen.edges for at in (edge, edge + length) if first_ms <= at <= last_ms}
+    full: list[tuple[int, int]] = []
+    for at, following in pairwise([*sorted(meeting), last_ms + 1]):
+        for since, until in ((at, at), (at + 1, following - 1)):
+            if since > until or not proves(since):
+                continue
+            if full and full[-1][1] + 1 == since:
+                full[-1] = (full[-1][0], until)
+            else:
+                full.append((since, until))
+    told_ms = seen.edges[0]
+    for since, until in full:
+        if max(told_ms, since - length) < since:
+            yield max(told_ms, since - length), since, since
+        if since < until:
+            yield since, until, None
+        told_ms = until
 
 
-def _length(slots: list[_Slot]) -> int:
-    return slots[-1].end_ms - slots[0].start_ms
-
-
-def _span(slot: _Slot, activity: Activity) -> ActivitySpan:
-    return ActivitySpan(start_ms=slot.start_ms, end_ms=slot.end_ms, activity=activity)
+def _span(start_ms: int, end_ms: int, activity: Activity, known_ms: int | None = None) -> ActivitySpan:
+    return ActivitySpan(start_ms=start_ms, end_ms=end_ms, activity=activity, known_ms=known_ms)
 
 
 def _merged(spans: list[ActivitySpan]) -> Iterator[ActivitySpan]:
-    for activity, same in groupby(spans, key=lambda span: span.activity):
+    for (activity, known_ms), same in groupby(spans, key=lambda span: (span.activity, span.known_ms)):
         run = list(same)
-        yield ActivitySpan(start_ms=run[0].start_ms, end_ms=run[-1].end_ms, activity=activity)
+        yield _span(run[0].start_ms, run[-1].end_ms, activity, known_ms)

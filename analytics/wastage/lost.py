@@ -23,7 +23,8 @@ class Loss:
     What a pod's run lost when it was cut short at `end_ms`.
 
     Surely lost is `[low_from_ms, end_ms)`, at most `[high_from_ms, end_ms)`. The two are the same
-    where the last checkpoint is known, or where the workload has shown no progress.
+    where the last checkpoint is known, or where the workload has shown no progress. `known_ms` is
+    the first instant from whose past the loss follows, and stays as it is.
     """
 
     pod_uid: str
@@ -31,6 +32,7 @@ class Loss:
     low_from_ms: int
     high_from_ms: int
     end_ms: int
+    known_ms: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +44,7 @@ class _CutRun:
     start_ms: int
     end_ms: int
     saved_until_ms: int
+    known_ms: int
 
 
 # An eviction without a preemptor (checks, a stopped queue) is nobody's crash and no fault either.
@@ -64,7 +67,8 @@ def losses(
 
     The last checkpoint known before the pod let go, a grace period included, bounds the loss. Where
     the workload had published none, it is between min(assumed interval, run) and the whole run;
-    from the workload's second failure on it is the whole run, if that is at most `short_run_ms`.
+    from the workload's second failure on it is the whole run, if that is at most `short_run_ms` and
+    the first failure was known when this one was.
 
     Args:
         course: as known at the instant that the question is about.
@@ -79,14 +83,13 @@ def losses(
         for holding, pieces in by_holding
         for cut in _cut_runs(holding, pieces, attempts.get(holding.attempt))
     ]
-    failures = [cut.end_ms for cut in cuts if cut.kind is LossKind.CRASH]
-    first_failure_ms = min(failures, default=None)
+    failures = [(cut.end_ms, cut.known_ms) for cut in cuts if cut.kind is LossKind.CRASH]
     interval_ms = course.assumed_interval_ms or rules.assumed_interval_ms
     found = []
     for cut in cuts:
         run_ms = cut.end_ms - cut.start_ms
         saved = max((at for at in course.checkpoints_ms if at <= cut.saved_until_ms), default=None)
-        failed_before = first_failure_ms is not None and first_failure_ms <= cut.start_ms
+        failed_before = any(end <= cut.start_ms and known <= cut.known_ms for end, known in failures)
         if saved is not None:
             low = high = min(max(saved, cut.start_ms), cut.end_ms)
         elif cut.kind is LossKind.CRASH and failed_before and run_ms <= rules.short_run_ms:
@@ -94,7 +97,14 @@ def losses(
         else:
             low, high = cut.end_ms - min(interval_ms, run_ms), cut.start_ms
         found.append(
-            Loss(pod_uid=cut.pod_uid, kind=cut.kind, low_from_ms=low, high_from_ms=high, end_ms=cut.end_ms)
+            Loss(
+                pod_uid=cut.pod_uid,
+                kind=cut.kind,
+                low_from_ms=low,
+                high_from_ms=high,
+                end_ms=cut.end_ms,
+                known_ms=cut.known_ms,
+            )
         )
     return tuple(sorted(found, key=lambda loss: (loss.pod_uid, loss.end_ms)))
 
@@ -107,9 +117,10 @@ def _cut_runs(holding: Holding, pieces: tuple[Phase, ...], attempt: Attempt | No
     for piece in running:
         assert piece.run is not None
         run = runs[piece.run]
-        kind = _cut_by(piece, run, holding=holding, attempt=attempt, is_last=piece is running[-1])
-        if kind is None:
+        cut = _cut_by(piece, run, holding=holding, attempt=attempt, is_last=piece is running[-1])
+        if cut is None:
             continue
+        kind, known_by_ms = cut
         known = [at for at in (run.end_ms, holding.released_ms) if at is not None]
         found.append(
             _CutRun(
@@ -118,6 +129,7 @@ def _cut_runs(holding: Holding, pieces: tuple[Phase, ...], attempt: Attempt | No
                 start_ms=piece.start_ms,
                 end_ms=piece.end_ms,
                 saved_until_ms=max(min(known, default=piece.end_ms), piece.end_ms),
+                known_ms=known_by_ms + 1,
             )
         )
     return found
@@ -125,20 +137,25 @@ def _cut_runs(holding: Holding, pieces: tuple[Phase, ...], attempt: Attempt | No
 
 def _cut_by(
     piece: Phase, run: PodRun, *, holding: Holding, attempt: Attempt | None, is_last: bool
-) -> LossKind | None:
+) -> tuple[LossKind, int] | None:
     """
-    Who cut a run short; None for one that goes on, came to its end, or was given up by its owner.
+    Who cut a run short, and the instant of the fact that told; None for one that nobody cut.
 
-    An exit other than 0 while the pod goes on holding is a crash loop's. A last run takes the
-    attempt's outcome, but a pod that succeeded lost nothing when others failed.
+    That is one that goes on, came to its end, or was given up by its owner. An exit other than 0
+    while the pod goes on holding is a crash loop's. A last run takes the attempt's outcome, once
+    there is one: members of a gang crash when another one's node dies. But a pod that succeeded lost
+    nothing, whatever became of the others.
     """
     over_by_itself = run.end_ms is not None and run.end_ms == piece.end_ms
     crashed = over_by_itself and run.exit_code not in {0, None}
     if crashed and (holding.released_ms is None or holding.released_ms > piece.end_ms):
-        return LossKind.CRASH
+        return LossKind.CRASH, piece.end_ms
     if not is_last or (over_by_itself and run.exit_code == 0) or holding.released_ms is None:
         return None
-    if attempt is None or attempt.outcome is Outcome.OPEN:
-        return LossKind.CRASH if crashed and holding.phase == "Failed" else None
+    if attempt is None:
+        failed = crashed and holding.phase == "Failed"
+        return (LossKind.CRASH, holding.released_ms) if failed else None
     kind = _BY_OUTCOME.get(attempt.outcome)
-    return None if kind is LossKind.CRASH and holding.phase == "Succeeded" else kind
+    if kind is None or holding.phase == "Succeeded":
+        return None
+    return kind, max(holding.released_ms, attempt.end_ms or 0)

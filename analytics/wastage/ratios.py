@@ -35,6 +35,11 @@ class Ratio:
         return cls(value=None, undefined_because=because)
 
 
+def is_charged(cause: Cause, *, resident_idle_exempt: bool) -> bool:
+    """Whether time of a cause counts against its holder, whom the policy may exempt from one."""
+    return cause in SELF_INFLICTED and not (cause is Cause.RESIDENT_IDLE and resident_idle_exempt)
+
+
 def self_inflicted(bill: Bill) -> int:
     """GPU-time that its holder could have spared, micro-GPU x milliseconds."""
     return sum(bill.by_cause[cause] for cause in SELF_INFLICTED) - bill.resident_idle_exempt

@@ -1,54 +1,62 @@
-"""The thresholds of wastage; every length in milliseconds, every share between 0 and 1."""
+"""The thresholds of wastage as arithmetic wants them: whole milliseconds and exact shares."""
 
 from dataclasses import dataclass
+from datetime import timedelta
 from fractions import Fraction
 
-from domain.errors import PolicyError
+from domain.policy import Policy
 
-_MINUTE = 60_000
+_MS = timedelta(milliseconds=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WastageRules:
     """
-    The defaults of definitions 5 and 7.
+    The part of the policy that causes depend on; `rules_of` makes it, so that defaults stand once.
 
     Args:
         startup_limit_ms: start-up beyond it is charged.
-        idle_below: activity under this share is low.
         idle_after_ms: low activity this long is idle.
-        gap_after_ms: samples missing this long are a gap, which ends a stretch; shorter holes are
-            missing samples. Prometheus calls a series stale after the same five minutes.
-        resident_above: idle with more than this share of the memory in use is resident idle.
         least_samples: below this share of samples nobody is accused.
-        assumed_interval_ms: between checkpoints, where nobody published one.
+        assumed_interval_ms: between checkpoints, where nobody published one and the class has no budget.
         short_run_ms: a run at most this long is lost whole from the second failure on.
-
-    Raises:
-        PolicyError: a length is not positive, or a share not between 0 and 1.
     """
 
-    startup_limit_ms: int = 5 * _MINUTE
-    idle_below: float = 0.05
-    idle_after_ms: int = 15 * _MINUTE
-    gap_after_ms: int = 5 * _MINUTE
-    resident_above: float = 0.5
-    least_samples: Fraction = Fraction(8, 10)
-    assumed_interval_ms: int = 15 * _MINUTE
-    short_run_ms: int = 120 * _MINUTE
-
-    def __post_init__(self) -> None:
-        lengths = ("startup_limit_ms", "idle_after_ms", "gap_after_ms", "assumed_interval_ms", "short_run_ms")
-        for name in lengths:
-            if getattr(self, name) <= 0:
-                message = (
-                    f"wastage.{name} = {getattr(self, name)}: expected a positive length, for example 5m"
-                )
-                raise PolicyError(message)
-        for name in ("idle_below", "resident_above", "least_samples"):
-            if not 0 < getattr(self, name) <= 1:
-                message = f"wastage.{name} = {getattr(self, name)}: expected a share above 0 and at most 1"
-                raise PolicyError(message)
+    startup_limit_ms: int
+    idle_after_ms: int
+    least_samples: Fraction
+    assumed_interval_ms: int
+    short_run_ms: int
 
 
-DEFAULT_RULES = WastageRules()
+def rules_of(policy: Policy) -> WastageRules:
+    """
+    The rules of a policy.
+
+    >>> rules_of(Policy()).least_samples
+    Fraction(4, 5)
+    """
+    return WastageRules(
+        startup_limit_ms=policy.startup_limit // _MS,
+        idle_after_ms=policy.idle_after // _MS,
+        least_samples=Fraction(policy.least_samples).limit_denominator(1000),
+        assumed_interval_ms=policy.assumed_checkpoint_interval // _MS,
+        short_run_ms=policy.short_run // _MS,
+    )
+
+
+def checkpoint_budget_ms(policy: Policy, *, service_class: str, priority_class: str) -> int | None:
+    """
+    How old a checkpoint of such a workload may grow, milliseconds; None where the policy asks nothing.
+
+    A budget for the priority class goes before one for the service class.
+
+    >>> checkpoint_budget_ms(Policy(), service_class="batch", priority_class="")
+    900000
+    """
+    budgets = policy.checkpoint_budgets
+    found = budgets.get(priority_class) or budgets.get(service_class)
+    return None if found is None else found // _MS
+
+
+DEFAULT_RULES = rules_of(Policy())

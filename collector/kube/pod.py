@@ -6,7 +6,16 @@ import msgspec
 
 from collector.kube.requests import effective_gpu_requests
 from collector.raw import Condition, Int, Part, PodSpec, RawObject
-from collector.wording import condition, created, description, instant, instant_after_epoch, owner, seen
+from collector.wording import (
+    checkpoints,
+    condition,
+    created,
+    description,
+    instant,
+    instant_after_epoch,
+    owner,
+    seen,
+)
 from domain.facts import Fact, Moment, ObjectKind, Transition
 from domain.objects import Pod
 
@@ -59,6 +68,7 @@ def facts(raw: RawPod, observed_ms: int) -> list[Fact]:
         *_runs(raw, creation),
         *_end(raw, creation),
         *_deletion(raw, creation),
+        *checkpoints(raw, creation),
         description(raw, creation, _body(raw)),
     ]
 

@@ -124,11 +124,13 @@ def _body(raw: RawWorkload, evictions: dict[str, int]) -> Workload:
 
 
 def _pod_set(written: RawPodSet) -> PodSet:
+    spec = written.template.spec if written.template else None
     return PodSet(
         name=written.name or "",
         count=1 if written.count is None else written.count,
         min_count=written.min_count,
-        gpu_requests=effective_gpu_requests(written.template.spec if written.template else None),
+        gpu_requests=effective_gpu_requests(spec),
+        node_selector=(spec.node_selector if spec else None) or {},
     )
 
 

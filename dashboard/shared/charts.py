@@ -8,6 +8,7 @@ Each has one meaning on every page, and a text beside it says the same.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import cycle
 from typing import Any, TypeAlias
 
 import plotly.express as px
@@ -48,11 +49,35 @@ CLASS_COLOURS = {
     "best_effort": "#648FFF",
     "unclassified": "#8A8F98",
 }
+# What became of GPU-time in a month's statement; a share is what a team bears of the common cost.
+KIND_COLOURS = {
+    "held": "#0072B2",
+    "idle_share": "#7FB2D9",
+    "idle": "#C9CED4",
+    "unavailable_share": "#8D7B68",
+    "unavailable": "#6B7076",
+}
+# What held GPU-time was for: useful green, what others did blue, what the holder did orange to purple.
+CAUSE_COLOURS = {
+    "useful": "#009E73",
+    "startup": "#56B4E9",
+    "gang_hold": "#7FB2D9",
+    "draining": "#0072B2",
+    "infra_lost": "#3B5B92",
+    "preempted_lost": "#648FFF",
+    "unknown": "#C9CED4",
+    "startup_over_limit": "#F0E442",
+    "backoff": "#CC79A7",
+    "crash_lost": "#D55E00",
+    "idle": "#E69F00",
+    "resident_idle": "#B8860B",
+}
 CONFIG = {"displaylogo": False, "modeBarButtonsToRemove": ["lasso2d", "select2d", "autoScale2d"]}
 
 _SHORTEST_SECONDS = 1.0
 _WAIT_TICKS = (1, 10, 60, 300, 900, 3600, 4 * 3600, 86_400, 3 * 86_400, 14 * 86_400)
 _QUANTILE_SYMBOLS = {"0.5": "circle-open", "0.9": "diamond", "0.99": "circle"}
+_LINE_SYMBOLS = ("circle", "square", "diamond", "cross", "x", "triangle-up", "star", "hexagon")
 _LEGEND = {"orientation": "h", "y": 1.02, "yanchor": "bottom", "title": None}
 _ROW_PIXELS = 30
 _MARGIN = {"l": 10, "r": 10, "t": 10, "b": 40}
@@ -142,6 +167,8 @@ def depth_bars(depth: Mapping[tuple[str, str], float], unit: str) -> Figure:
                 orientation="h",
                 marker_color=CLASS_COLOURS[service_class],
                 text=[text.gpus(value) if value else "" for value in values],
+                # Turned to fit a short bar, a number reads badly.
+                textangle=0,
                 hovertemplate=f"%{{y}}, {text.class_name(service_class)}: %{{x}} {unit}<extra></extra>",
             )
     figure.update_layout(
@@ -155,6 +182,72 @@ def depth_bars(depth: Mapping[tuple[str, str], float], unit: str) -> Figure:
             "tickformat": ",d",
             "dtick": _unit_ticks(depth.values()),
         },
+        showlegend=True,
+        legend={**_LEGEND, "traceorder": "normal"},
+    )
+    return figure
+
+
+def cause_bars(hours: Mapping[tuple[str, str], float]) -> Figure:
+    """
+    GPU-hours held by cause: one bar per line, its causes stacked in the order of `CAUSE_COLOURS`.
+
+    Args:
+        hours: by line, for example a team, and cause.
+    """
+    lines = sorted({line for line, _ in hours}, reverse=True)
+    figure = go.Figure()
+    for cause, colour in CAUSE_COLOURS.items():
+        values = [hours.get((line, cause), 0.0) for line in lines]
+        if any(values):
+            figure.add_bar(
+                x=values,
+                y=lines,
+                name=text.words(cause),
+                orientation="h",
+                marker_color=colour,
+                hovertemplate=f"%{{y}}, {text.words(cause)}: %{{x:,.1f}} GPU-hours<extra></extra>",
+            )
+    figure.update_layout(
+        barmode="stack",
+        bargap=0.35,
+        height=150 + _ROW_PIXELS * len(lines),
+        margin=_MARGIN,
+        xaxis={"title": "GPU-hours held", "rangemode": "tozero"},
+        yaxis={"type": "category"},
+        showlegend=True,
+        legend={**_LEGEND, "traceorder": "normal"},
+    )
+    return figure
+
+
+def day_bars(hours: Mapping[tuple[str, str], float], unit: str) -> Figure:
+    """
+    One bar per day, its parts stacked in the order of `KIND_COLOURS`.
+
+    Args:
+        hours: by day, such as 2026-10-25, and kind.
+    """
+    days = sorted({day for day, _ in hours})
+    figure = go.Figure()
+    for kind, colour in KIND_COLOURS.items():
+        values = [hours.get((day, kind), 0.0) for day in days]
+        if any(values):
+            figure.add_bar(
+                x=days,
+                y=values,
+                name=text.words(kind),
+                marker_color=colour,
+                hovertemplate=f"%{{x}}, {text.words(kind)}: %{{y:,.1f}} {unit}<extra></extra>",
+            )
+    figure.update_layout(
+        barmode="stack",
+        bargap=0.2,
+        height=320,
+        margin=_MARGIN,
+        # A day is a name here: as an instant it would be moved to the browser's zone.
+        xaxis={"type": "category", "title": None},
+        yaxis={"title": unit, "rangemode": "tozero"},
         showlegend=True,
         legend={**_LEGEND, "traceorder": "normal"},
     )
@@ -227,6 +320,29 @@ def wait_dots(dots: Sequence[WaitDot], targets: Mapping[str, float]) -> Figure:
         margin=_MARGIN,
         xaxis=_wait_axis(longest),
         yaxis={"categoryorder": "array", "categoryarray": lines},
+        legend=_LEGEND,
+    )
+    return figure
+
+
+def debt_lines(debts: Mapping[str, Sequence[tuple[datetime, float]]]) -> Figure:
+    """Fairness debts over time, GPU-hours: one line per name; above zero the cluster owes."""
+    figure = go.Figure()
+    for (name, points), symbol in zip(debts.items(), cycle(_LINE_SYMBOLS), strict=False):
+        figure.add_scatter(
+            x=[naive_utc(at) for at, _ in points],
+            y=[debt for _, debt in points],
+            name=name,
+            mode="lines+markers",
+            marker={"symbol": symbol, "size": 6},
+            hovertemplate=f"{name}<br>%{{x}} UTC: %{{y:,.1f}} GPU-hours<extra></extra>",
+        )
+    figure.add_hline(y=0, line_width=1, line_color="#7F7F7F")
+    figure.update_layout(
+        height=340,
+        margin=_MARGIN,
+        xaxis_title="time, UTC",
+        yaxis_title="GPU-hours owed by the cluster",
         legend=_LEGEND,
     )
     return figure

@@ -247,6 +247,30 @@ def increase(name: str, *, window: str, asked: Mapping[str, str]) -> Answer:
     return replace(now_total, window=window, rows=(grown,))
 
 
+def chargeback(month: str, *, by: Iterable[str], asked: Mapping[str, str]) -> dict[str, Json]:
+    """A month's statement with its lines kept apart by these; `current` is the running month."""
+    reply: dict[str, Json] = get(f"chargeback/{quote(month, safe='')}", {**asked, "by": ",".join(by)})
+    return reply
+
+
+def download(path: str, params: Mapping[str, str], viewer_headers: Params) -> bytes:
+    """
+    A table of the API as CSV; for a button, which asks when it is pressed.
+
+    Args:
+        viewer_headers: those of the page, for outside of it nobody knows who looks.
+    """
+    reply = requests.get(
+        f"{api_url()}/api/v1/{path}",
+        params={name: value for name, value in params.items() if value},
+        headers={"Accept": "text/csv", **dict(viewer_headers)},
+        timeout=(_CONNECT_SECONDS, _READ_SECONDS),
+    )
+    if not reply.ok:
+        raise problem(reply.status_code, reply.text, reply.url)
+    return reply.content
+
+
 def registry() -> dict[str, MetricInfo]:
     """Every metric's declaration by name, in the API's order."""
     reply = get("metrics")

@@ -104,8 +104,14 @@ def choice(label: str, name: str, known: Iterable[str], *, names: Mapping[str, s
 
 
 def fixed(label: str, name: str, shown: Mapping[str, str], *, help_text: str | None = None) -> str:
-    """A choice among fixed values; the empty one is the default and stays out of the URL."""
-    return _select(label, name, list(shown), shown, help_text)
+    """
+    A choice among fixed values; the empty one is the default and stays out of the URL.
+
+    What a link names beside them is offered too: it must not quietly become something else.
+    """
+    chosen = from_url(name)
+    offered = list(shown) if chosen in shown else [*shown, chosen]
+    return _select(label, name, offered, shown, help_text)
 
 
 def page_number() -> int:

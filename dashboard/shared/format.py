@@ -7,6 +7,7 @@ _HOUR = 3600
 _DAY = 86_400
 _SECONDS_UNTIL = 10 * _MINUTE
 _DAYS_FROM = 2 * _DAY
+_LEAST_HOURS = 0.01
 UNDEFINED = "–"
 # Stands for the empty queue, on the page and in its address; no queue can have such a name.
 NO_QUEUE = "(no queue)"
@@ -22,6 +23,7 @@ CLASSES = tuple(CLASS_NAMES)
 UNIT_NAMES = {
     "seconds": "seconds, shown as h, m, s",
     "gpus": "GPUs",
+    "gpu_hours": "GPU-hours",
     "workloads": "workloads",
     "total": "count",
     "ratio": "ratio, shown as percent",
@@ -80,6 +82,20 @@ def gpus(count: float | None) -> str:
     return f"{count:,.3f}".rstrip("0").rstrip(".")
 
 
+def gpu_hours(hours: float) -> str:
+    """
+    GPU-hours: tenths, and hundredths below one.
+
+    >>> [gpu_hours(h) for h in (0, 0.004, 0.25, 12.34, 12345.6)]
+    ['0', '<0.01', '0.25', '12.3', '12,345.6']
+    """
+    if hours == 0:
+        return "0"
+    if 0 < hours < _LEAST_HOURS:
+        return f"<{_LEAST_HOURS}"
+    return f"{hours:.2f}" if abs(hours) < 1 else f"{hours:,.1f}"
+
+
 def quantity(value: float | None, unit: str) -> str:
     """
     A value of a metric as text, without its unit where the unit is a count.
@@ -93,6 +109,8 @@ def quantity(value: float | None, unit: str) -> str:
         return duration(value)
     if unit == "ratio":
         return f"{100 * value:.1f} %"
+    if unit == "gpu_hours":
+        return gpu_hours(value)
     return gpus(value)
 
 

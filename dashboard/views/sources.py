@@ -9,9 +9,11 @@ from dashboard.shared.data import Json
 from dashboard.shared.tables import Cell, Column
 
 LEAD = "Where the figures come from. A figure is as fresh as its slowest source."
+SOURCES = "One per cluster and kind of object, and one per source of GPU metrics."
 COLUMNS = (
     Column(key="cluster", title="Cluster"),
     Column(key="kind", title="Kind"),
+    Column(key="source", title="Source", help="Which one, where a kind comes from several."),
     Column(key="state", title="State"),
     Column(key="lag", title="Lag", help="How long ago the source was last known good.", number=True),
     Column(key="seen", title="Last read", help="In UTC.", number=True),
@@ -64,7 +66,7 @@ def _draw() -> None:
     stale = sum(bool(row["stale"]) for row in rows)
     aside = sum(row["set_aside"] for row in rows)
     tiles = st.columns(4)
-    tiles[0].metric("Sources", f"{len(rows):,}", help="One per cluster and kind of object.", border=True)
+    tiles[0].metric("Sources", f"{len(rows):,}", help=SOURCES, border=True)
     tiles[1].metric("Stale", f"{stale:,}", help="Not read in time.", border=True)
     tiles[2].metric("Worst lag", _worst_lag(rows), border=True)
     tiles[3].metric("Objects set aside", f"{aside:,}", border=True)
@@ -96,7 +98,7 @@ def _set_aside(rows: list[dict[str, Json]]) -> None:
 def _cause(source: dict[str, Json], cause: dict[str, Json]) -> dict[str, Cell | str]:
     plain = explained(cause["because"])
     return {
-        "source": f"{source['kind']} of {source['cluster']}",
+        "source": f"{source['source'] or source['kind']} of {source['cluster']}",
         "count": f"{cause['count']:,}",
         "plainly": plain.plainly,
         "remedy": plain.remedy,
@@ -108,6 +110,7 @@ def _row(row: dict[str, Json]) -> dict[str, Cell | str]:
     return {
         "cluster": row["cluster"],
         "kind": row["kind"],
+        "source": row["source"],
         "state": _state(row),
         "lag": text.duration(row["lag_seconds"]),
         "seen": text.instant(text.parse_instant(row["seen_at"])) if row["seen_at"] else "not yet",

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from domain.errors import ProductError, UsageError
-from service.cli import configuration, doctor, history, processes, queries, rules
+from service.cli import chargeback, configuration, doctor, history, processes, queries, quota, report, rules
 
 _HELP = """
 Keeps the books of a Kubernetes GPU cluster: who waits, for how long, and who holds what.
@@ -56,6 +56,9 @@ def root(
 processes.add_to(app)
 history.add_to(app)
 queries.add_to(app)
+report.add_to(app)
+chargeback.add_to(app)
+quota.add_to(app)
 rules.add_to(app)
 doctor.add_to(app)
 configuration.add_to(app)

@@ -15,7 +15,8 @@ import typer
 from api.answers import SourceState
 from dashboard.shared.causes import explained
 from domain.errors import DataError, ProductError
-from service.cli import words
+from domain.gpu_sample import GPU_METRICS
+from service import words
 from service.cli.options import Config, DataDir, Given
 from service.running import announced, found
 from service.settings import Settings
@@ -26,6 +27,13 @@ if TYPE_CHECKING:
 _PACKAGES = ("duckdb", "polars", "pyarrow", "streamlit", "kubernetes", "starlette", "prometheus-client")
 _LOW_BYTES = 1_000_000_000
 _SHOWN = 10
+# What to do about a source that gives errors, and about one that is silent.
+_FAILING_KIND = "let the account get, list and watch it, or look at the API server"
+_FAILING = {GPU_METRICS: "is the address in gpu_metrics right, and does it answer from this machine?"}
+_STALE_KIND = "is `gpuledger serve` running, and does it reach the cluster?"
+_STALE = {
+    GPU_METRICS: "is `gpuledger serve` running, and does dcgm-exporter run and give values on the nodes?"
+}
 
 
 class Verdict(StrEnum):
@@ -138,7 +146,7 @@ def _books(settings: Settings) -> Iterator[Finding]:
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         reply = requests.get(f"{serving.url}/api/v1/sources", headers=headers, timeout=(3, 30))
         if reply.ok:
-            yield from _sources(reply.json()["rows"], live=bool(settings.clusters))
+            yield from _sources(reply.json()["rows"], settings)
         else:
             text = f"serve refuses its sources with status {reply.status_code}"
             yield Finding(Verdict.WARNING, text, "set auth.token_file, so that the command line may ask")
@@ -157,7 +165,7 @@ def _books(settings: Settings) -> Iterator[Finding]:
     try:
         yield from _schema(store)
         answers = Answers(store, settings.tenancy_rules(), settings.thresholds(), clock_of(settings, store))
-        yield from _sources(list(answers.sources().rows), live=bool(settings.clusters))
+        yield from _sources(list(answers.sources().rows), settings)
     finally:
         store.close()
 
@@ -168,13 +176,15 @@ def _schema(store: "Store") -> Iterator[Finding]:
     yield Finding(Verdict.OK, f"store {store.name} is at schema {migrations()[-1].name}")
 
 
-def _sources(rows: list[dict[str, Any]], *, live: bool) -> Iterator[Finding]:
+def _sources(rows: list[dict[str, Any]], settings: Settings) -> Iterator[Finding]:
     if not rows:
         yield Finding(
             Verdict.WARNING, "nothing was read yet", "import a recording, or name a cluster in the settings"
         )
         return
-    stale = [row for row in rows if row["stale"]]
+    # What was imported only is not expected to go on.
+    live = {row["kind"]: bool(settings.clusters) for row in rows} | {GPU_METRICS: bool(settings.gpu_metrics)}
+    stale = [row for row in rows if row["stale"] and live[row["kind"]]]
     # What the cluster does not serve has an error too, and there is nothing to miss.
     failing = [row for row in rows if row["last_error"] and row["state"] != SourceState.NOT_INSTALLED]
     read = [row for row in rows if row["seen_at"]]
@@ -182,18 +192,21 @@ def _sources(rows: list[dict[str, Any]], *, live: bool) -> Iterator[Finding]:
         Verdict.OK, f"{len(read)} sources of {len({row['cluster'] for row in read})} clusters were read"
     )
     for row in failing[:_SHOWN]:
-        text = f"{row['cluster']}/{row['kind']} cannot be read: {row['last_error']}"
-        yield Finding(
-            Verdict.WARNING, text, "let the account get, list and watch it, or look at the API server"
-        )
-    for row in stale[:_SHOWN] if live else ():
-        text = f"{row['cluster']}/{row['kind']} was last read {words.duration(row['lag_seconds'])} ago"
-        yield Finding(Verdict.WRONG, text, "is `gpuledger serve` running, and does it reach the cluster?")
+        text = f"{_name(row)} cannot be read: {row['last_error']}"
+        yield Finding(Verdict.WARNING, text, _FAILING.get(row["kind"], _FAILING_KIND))
+    for row in stale[:_SHOWN]:
+        text = f"{_name(row)} was last read {words.duration(row['lag_seconds'])} ago"
+        yield Finding(Verdict.WRONG, text, _STALE.get(row["kind"], _STALE_KIND))
     causes = [(row, cause) for row in rows for cause in row["set_aside_causes"]]
     for row, cause in causes[:_SHOWN]:
         plain = explained(cause["because"])
-        text = f"{row['cluster']}/{row['kind']}: {cause['count']:,} set aside, {plain.plainly}"
+        text = f"{_name(row)}: {cause['count']:,} set aside, {plain.plainly}"
         yield Finding(Verdict.WARNING, f"{text} ({cause['because']})", plain.remedy)
     if len(causes) > _SHOWN:
         text = f"{len(causes) - _SHOWN} more causes of things set aside"
         yield Finding(Verdict.WARNING, text, "the page Sources lists all of them")
+
+
+def _name(row: dict[str, Any]) -> str:
+    """How a source is called: its cluster, its kind, and which of several it is."""
+    return "/".join(part for part in (row["cluster"], row["kind"], row["source"]) if part)

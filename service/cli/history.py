@@ -2,18 +2,36 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
 from domain.errors import StoreError, UsageError
+from domain.window import SystemClock, parse_duration
 from service.cli.options import Config, DataDir, Given
 from service.cli.output import remark
 from service.running import found
 
 if TYPE_CHECKING:
     from collector.recording import ImportSummary
+    from service.books import Books
+    from service.gpu_metrics import Taken
+    from store.embedded import Store
+
+Cluster: TypeAlias = Annotated[
+    str, typer.Option("--cluster", help="The cluster whose GPUs they are.", metavar="NAME")
+]
+Step: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--step",
+        help="How far apart the samples are, for example 30s.",
+        show_default="as they are; 30s of a server",
+        metavar="LENGTH",
+    ),
+]
 
 _importer = typer.Typer(
     help="Take in history recorded elsewhere.", no_args_is_help=True, rich_markup_mode=None
@@ -53,27 +71,156 @@ def k8s(
             f"--cluster {cluster} with {len(paths)} folders: import one folder at a time, or leave it out"
         )
         raise UsageError(message)
-    settings = Given(config=config, data_dir=data_dir).settings()
-    running = found(settings.serve_file)
-    if running is not None:
-        message = f"{settings.store_file} is held by gpuledger serve (pid {running.pid}); stop it to import"
-        raise StoreError(message)
     from collector.recording import import_recording
-    from service.refresh import Refresher
-    from store.embedded import Store
 
-    store = Store.open(settings.store_file, memory_limit=settings.store.memory_limit)
-    try:
-        refresher = Refresher(store=store, tenancy=settings.tenancy_rules(), policy=settings.thresholds())
+    with _books(Given(config=config, data_dir=data_dir)) as (store, books):
         for path in paths:
             name = cluster or path.resolve().name
             with _progress(f"reading {path}") as advance:
                 summary = import_recording(path, name, store, advance)
-            with _progress("cutting spans and attempts"):
-                recut = refresher.refresh()
+            with _progress("keeping the books"):
+                recut = books.kept()["lives"]
             _print(name, summary, recut)
+
+
+@_importer.command("prometheus")
+def prometheus(  # noqa: PLR0913 (options of a command)
+    origins: Annotated[
+        list[str],
+        typer.Argument(help="A Prometheus' address, or files and folders of saved answers.", metavar="URL"),
+    ],
+    *,
+    cluster: Cluster,
+    start: Annotated[
+        str | None, typer.Option("--start", help="The first instant, RFC 3339.", metavar="INSTANT")
+    ] = None,
+    end: Annotated[
+        str | None,
+        typer.Option(
+            "--end", help="The instant to stop before.", show_default="the machine's now", metavar="INSTANT"
+        ),
+    ] = None,
+    step: Step = None,
+    match: Annotated[
+        str, typer.Option("--match", help='Further label matchers, such as job="dcgm".', metavar="MATCHERS")
+    ] = "",
+    token_file: Annotated[
+        Path | None, typer.Option("--token-file", help="A file with the bearer token.", show_default=False)
+    ] = None,
+    config: Config = None,
+    data_dir: DataDir = None,
+) -> None:
+    """
+    Take in GPU metrics from a Prometheus, or from saved answers of it. Doing it again changes nothing.
+
+    An address is asked for all instants from --start on, every --step. A folder of saved answers to
+    `query_range` may have an index.json that tells the query, start and step of each file.
+    """
+    from service.gpu_metrics import keep_parts, prometheus_parts
+
+    parts = prometheus_parts(
+        origins, start=start, end=end, step=step, match=match, token_file=token_file, clock=SystemClock()
+    )
+    with _books(Given(config=config, data_dir=data_dir)) as (store, books):
+        with _progress("reading GPU metrics", "samples") as advance:
+            taken = keep_parts(store, cluster, parts, advance)
+        with _progress("keeping the books"):
+            anew = books.kept()["activity"]
+        _print_taken(cluster, taken, anew)
+
+
+@_importer.command("dcgm")
+def dcgm(
+    files: Annotated[
+        list[Path], typer.Argument(help="Answers of dcgm-exporter, or folders of them.", metavar="FILE...")
+    ],
+    *,
+    cluster: Cluster,
+    step: Step = None,
+    config: Config = None,
+    data_dir: DataDir = None,
+) -> None:
+    """
+    Take in what dcgm-exporters answered. Doing it again changes nothing.
+
+    A file holds one answer, read when the file was written, or recorded scrapes: before each answer a
+    line #scrape {"t": SECONDS, "status": 200, "bytes": N}. It may be compressed with gzip or xz.
+    """
+    from service.gpu_metrics import keep_scrapes, scrape_files
+
+    with _books(Given(config=config, data_dir=data_dir)) as (store, books):
+        with _progress("reading GPU metrics", "samples") as advance:
+            taken = keep_scrapes(store, cluster, scrape_files(files, step), advance)
+        with _progress("keeping the books"):
+            anew = books.kept()["activity"]
+        _print_taken(cluster, taken, anew)
+
+
+@_importer.command("parquet")
+def parquet(
+    files: Annotated[list[Path], typer.Argument(help="Parquet files of GPU samples.", metavar="FILE...")],
+    *,
+    cluster: Cluster,
+    step: Step = None,
+    config: Config = None,
+    data_dir: DataDir = None,
+) -> None:
+    """
+    Take in GPU samples kept as Parquet. Doing it again changes nothing.
+
+    Columns: at_ms, node, uuid, instance, profile, gpu_model, namespace, pod, activity (0 to 1),
+    fb_used_mib, fb_total_mib and, for shared GPUs, copies. One row is a device at an instant, with the
+    pod on it.
+    """
+    from collector.dcgm.parquet import read_parquet
+    from service.gpu_metrics import keep_parts
+
+    step_ms = None if step is None else parse_duration(step) // timedelta(milliseconds=1)
+    with _books(Given(config=config, data_dir=data_dir)) as (store, books):
+        for file in files:
+            with _progress("reading GPU metrics", "samples") as advance:
+                parts = read_parquet(file, source=f"parquet/{file.stem}", step_ms=step_ms)
+                taken = keep_parts(store, cluster, parts, advance)
+            with _progress("keeping the books"):
+                anew = books.refresh()
+            _print_taken(cluster, taken, anew)
+
+
+@contextmanager
+def _books(given: Given) -> "Iterator[tuple[Store, Books]]":
+    """The store of the settings, opened for this command, with its books."""
+    settings = given.settings()
+    running = found(settings.serve_file)
+    if running is not None:
+        message = f"{settings.store_file} is held by gpuledger serve (pid {running.pid}); stop it to import"
+        raise StoreError(message)
+    from service.books import books_of
+    from service.clocks import clock_of
+    from store.embedded import Store
+
+    store = Store.open(settings.store_file, memory_limit=settings.store.memory_limit)
+    try:
+        books = books_of(
+            store,
+            tenancy=settings.tenancy_rules(),
+            policy=settings.thresholds(),
+            clock=clock_of(settings, store),
+            agreement=settings.money.agreement(),
+            quotas=settings.quota,
+        )
+        yield store, books
     finally:
         store.close()
+
+
+def _print_taken(cluster: str, taken: "Taken", anew: int) -> None:
+    failed = f"; {taken.failed:,} scrapes had failed" if taken.failed else ""
+    typer.echo(
+        f"{cluster}: {taken.read:,} GPU samples read, {taken.new:,} of them new{failed};"
+        f" {anew:,} workloads with new activity"
+    )
+    for cause, count in sorted(taken.set_aside.items()):
+        typer.echo(f"  set aside {count:,}: {cause}")
 
 
 def _print(cluster: str, summary: "ImportSummary", recut: int) -> None:
@@ -89,7 +236,7 @@ def _print(cluster: str, summary: "ImportSummary", recut: int) -> None:
 
 
 @contextmanager
-def _progress(what: str) -> Iterator[Callable[[int], None]]:
+def _progress(what: str, counted: str = "lines") -> Iterator[Callable[[int], None]]:
     """Shows a count that grows, on a terminal only."""
     from rich.console import Console
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -102,4 +249,4 @@ def _progress(what: str) -> Iterator[Callable[[int], None]]:
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TextColumn("{task.fields[lines]}"))
     with Progress(*columns, TimeElapsedColumn(), console=console, transient=True) as progress:
         task = progress.add_task(what, total=None, lines="")
-        yield lambda lines: progress.update(task, lines=f"{lines:,} lines")
+        yield lambda lines: progress.update(task, lines=f"{lines:,} {counted}")

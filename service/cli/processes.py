@@ -13,6 +13,7 @@ import typer
 
 from api.auth import is_loopback
 from domain.errors import SettingsError
+from sample_data import Sample
 from service import children
 from service.cli.options import (
     Config,
@@ -133,11 +134,19 @@ def up(  # noqa: PLR0913 (each parameter is an option)
 
 def demo(
     *,
+    sample: Annotated[
+        Sample | None,
+        typer.Option(
+            "--sample",
+            help="Two weeks of 32 nodes, or two hours of seven.",
+            show_default="fortnight; small where it is played",
+        ),
+    ] = None,
     play: Annotated[
         float | None,
         typer.Option(
             "--play",
-            help="Let the sample end now and play its last hours, this many times as fast as real time.",
+            help="Let the small sample end now and play its last hour, this many times as fast as real time.",
             metavar="SPEED",
             min=0.1,
         ),
@@ -147,10 +156,12 @@ def demo(
     port: Port = None,
     dashboard_port: DashboardPort = None,
 ) -> None:
-    """Show everything on a small sample cluster."""
-    from service import demo as sample
+    """Show everything on a sample cluster."""
+    from service import demo as shown
 
-    sample.demo(play=play, host=host, port=port, dashboard_port=dashboard_port, data_dir=data_dir)
+    shown.demo(
+        sample=sample, play=play, host=host, port=port, dashboard_port=dashboard_port, data_dir=data_dir
+    )
 
 
 def api_address(settings: Settings) -> str:

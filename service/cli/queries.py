@@ -8,7 +8,8 @@ from api.answers import ListQuestion, Question, Record
 from api.parameters import MAX_PAGE_SIZE, nearest
 from domain.errors import UsageError
 from domain.workload import State
-from service.cli import options, words
+from service import words
+from service.cli import options
 from service.cli.options import (
     AsOf,
     By,

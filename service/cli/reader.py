@@ -15,9 +15,12 @@ from api.answers import (
     ListQuestion,
     Question,
     Record,
+    ReportQuestion,
     format_length,
     metric_record,
 )
+from api.reports import REPORTS
+from api.reports.report import document
 from domain.errors import DataError, ForbiddenError, ProductError, StoreError, UnreachableError, UsageError
 from domain.window import format_instant
 from service.running import Running, found
@@ -40,6 +43,18 @@ class Reader(Protocol):
 
     def workload(self, uid: str, as_of_ms: int | None) -> Record:
         """One workload."""
+
+    def report(self, name: str, question: ReportQuestion) -> Record:
+        """One report."""
+
+    def chargeback(self, month: str, question: Question) -> Record:
+        """A month's statement."""
+
+    def quota_proposals(self, as_of_ms: int | None) -> Record:
+        """Every quota proposal."""
+
+    def quota_proposal(self, proposal_id: str, as_of_ms: int | None) -> Record:
+        """One quota proposal with its patch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +83,26 @@ class StoreReader:
             message = f"workload {uid!r}: there is none; `gpuledger workloads` lists them"
             raise UsageError(message)
         return workload
+
+    def report(self, name: str, question: ReportQuestion) -> Record:
+        """One report."""
+        return document(REPORTS[name].build(self._answers, question))
+
+    def chargeback(self, month: str, question: Question) -> Record:
+        """A month's statement."""
+        return self._answers.chargeback(month, question)
+
+    def quota_proposals(self, as_of_ms: int | None) -> Record:
+        """Every quota proposal."""
+        return self._answers.quota_proposals(as_of_ms).document()
+
+    def quota_proposal(self, proposal_id: str, as_of_ms: int | None) -> Record:
+        """One quota proposal; raises UsageError where there is none."""
+        proposal = self._answers.quota_proposal(proposal_id, as_of_ms)
+        if proposal is None:
+            message = f"proposal {proposal_id!r}: there is none; `gpuledger quota list` shows them"
+            raise UsageError(message)
+        return proposal
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +136,28 @@ class ApiReader:
     def workload(self, uid: str, as_of_ms: int | None) -> Record:
         """One workload."""
         return self._get(f"workloads/{quote(uid, safe='')}", _common(as_of_ms, {}))
+
+    def report(self, name: str, question: ReportQuestion) -> Record:
+        """One report."""
+        params = _common(question.as_of_ms, question.filters)
+        if question.window is not None:
+            params["window"] = format_length(question.window)
+        return self._get(f"reports/{quote(name, safe='')}", params)
+
+    def chargeback(self, month: str, question: Question) -> Record:
+        """A month's statement."""
+        params = _common(question.as_of_ms, question.filters)
+        if question.by is not None:
+            params["by"] = ",".join(question.by)
+        return self._get(f"chargeback/{quote(month, safe='')}", params)
+
+    def quota_proposals(self, as_of_ms: int | None) -> Record:
+        """Every quota proposal."""
+        return self._get("quota/proposals", _common(as_of_ms, {}))
+
+    def quota_proposal(self, proposal_id: str, as_of_ms: int | None) -> Record:
+        """One quota proposal."""
+        return self._get(f"quota/proposals/{quote(proposal_id, safe='')}", _common(as_of_ms, {}))
 
     def _get(self, path: str, params: dict[str, Any]) -> Record:
         url = f"{self._running.url}/api/v1/{path}"
@@ -163,6 +220,14 @@ def open_reader(settings: Settings) -> Iterator[Reader]:
     store = Store.open(settings.store_file, memory_limit=settings.store.memory_limit)
     try:
         clock = clock_of(settings, store)
-        yield StoreReader(StoreAnswers(store, settings.tenancy_rules(), settings.thresholds(), clock))
+        answers = StoreAnswers(
+            store,
+            settings.tenancy_rules(),
+            settings.thresholds(),
+            clock,
+            agreement=settings.money.agreement(),
+            quotas=settings.quota,
+        )
+        yield StoreReader(answers)
     finally:
         store.close()

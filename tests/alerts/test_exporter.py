@@ -56,7 +56,8 @@ def test_promtool_finds_nothing_to_complain_of() -> None:
     exporter = Exporter(REGISTRY, FixedClock(NOW_MS))
     exporter.publish(from_golden_cases(), NOW_MS, {"east": NOW_MS})
     text = exporter.text()
-    assert all(f"# TYPE gpuledger_{name} ".encode() in text for name in REGISTRY)
+    exported = [metric for metric in REGISTRY.values() if metric.exported]
+    assert all(f"# TYPE gpuledger_{metric.series} ".encode() in text for metric in exported)
     done = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, check=False)
     assert (done.returncode, done.stderr.decode()) == (0, "")
 
@@ -129,3 +130,18 @@ def test_a_metric_that_would_export_a_series_per_node_is_refused() -> None:
     held = REGISTRY["held_gpus"]
     with pytest.raises(PolicyError, match=r"held_gpus, exported labels \['node'\]"):
         Exporter({"held_gpus": replace(held, labels=("cluster", "node"))})
+
+
+def test_gpu_hours_are_exported_in_base_units() -> None:
+    metric = REGISTRY["held_gpu_hours"]
+    labels = dict.fromkeys((*metric.labels, *metric.extra_labels), "x")
+    series = scrape(measured("held_gpu_hours", Sample(labels=labels, value=2.0, lower_bound=True)))
+    named = {name.partition("[")[0]: value for name, value in series.items()}
+    assert named["gpuledger_held_gpu_seconds"] == 7200.0
+    assert named["gpuledger_held_gpu_seconds_lower_bound"] == 1.0
+    assert "gpuledger_held_gpu_hours" not in named
+
+
+def test_a_metric_that_is_not_exported_has_no_series() -> None:
+    sample = Sample(labels={"rule": "buy_days"}, value=5.0)
+    assert not [name for name in scrape(measured("policy_threshold_days", sample)) if "threshold" in name]

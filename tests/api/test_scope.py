@@ -65,6 +65,18 @@ def test_a_foreign_team_is_only_seen_among_the_others(red: TestClient, red_unsco
     assert depth_by_team(red_unscoped) == {"red": 1.0, "blue": 1.0}
 
 
+def people(client: TestClient, by: str) -> set[tuple[str, ...]]:
+    rows = client.get("/api/v1/metrics/at_risk_gpu_hours", params={"by": by}).json()["rows"]
+    return {tuple(row["labels"].values()) for row in rows}
+
+
+def test_a_foreign_person_has_no_name(red: TestClient, red_unscoped: TestClient) -> None:
+    own = {("red", "ada"), ("red", "bob")}
+    assert people(red, "user_name") == {("ada",), ("bob",), ("others",)}
+    assert people(red, "team,user_name") == {*own, ("others", "others")}
+    assert people(red_unscoped, "team,user_name") == {*own, ("blue", "ada")}
+
+
 def test_a_total_counts_everybody(red: TestClient) -> None:
     assert [row["value"] for row in red.get(DEPTH, params={"by": ""}).json()["rows"]] == [2.0]
 

@@ -11,6 +11,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
+from tests.dashboard import fake_fairness, fake_money, fake_waste
+
 Json = Any
 TARGETS = {"interactive": 300.0, "batch": 3600.0, "best_effort": 86_400.0}
 METRICS = {
@@ -27,6 +29,7 @@ METRICS = {
     "free_gpus": ("gpus", "GPUs free"),
     "reserved_gpus": ("gpus", "GPUs reserved"),
     "wait_target_seconds": ("seconds", "Target"),
+    **fake_waste.METRICS,
 }
 _WINDOWED = {
     "queue_wait_seconds",
@@ -34,6 +37,7 @@ _WINDOWED = {
     "requeue_wait_seconds",
     "preemptions_total",
     "evictions_total",
+    *fake_waste.WINDOWED,
 }
 _GROUPS = (
     ("interactive", "nlp-interactive", 3, 5.0),
@@ -99,6 +103,8 @@ def _waits(by: list[str]) -> list[Json]:
 
 
 def metric_rows(name: str, by: list[str]) -> list[Json]:
+    if name in fake_waste.METRICS:
+        return fake_waste.rows(name, by)
     if name == "wait_target_seconds":
         return [sample(seconds, {"service_class": group}) for group, seconds in TARGETS.items()]
     if name in {"queue_wait_seconds", "time_to_running_seconds", "requeue_wait_seconds"}:
@@ -249,12 +255,12 @@ def _page(rows: list[Json], as_of: datetime | None, *, page: int = 1, size: int 
 
 
 def sources(scenario: Scenario) -> list[Json]:
-    stale = scenario.name == "stale"
-    lag = 4000.0 if stale else 6.0
+    stale, lag = (True, 4000.0) if scenario.name == "stale" else (False, 6.0)
     return [
         {
             "cluster": "north",
             "kind": kind,
+            "source": "",
             "state": "stale" if stale else "read",
             "seen_at": text(scenario.as_of - timedelta(seconds=lag)),
             "lag_seconds": lag,
@@ -287,11 +293,13 @@ def registry() -> list[Json]:
             "window_seconds": None,
             "pages": ["home", "queues"],
         }
-        for name, (unit, title) in METRICS.items()
+        for name, (unit, title) in {**METRICS, **fake_fairness.METRICS}.items()
     ]
 
 
-def answer(scenario: Scenario, path: str, query: dict[str, str]) -> tuple[int, Json]:
+def answer(  # noqa: PLR0911 (one per route)
+    scenario: Scenario, path: str, query: dict[str, str]
+) -> tuple[int, Json]:
     """Status and document of a request."""
     filled = scenario.name != "empty"
     if path == "metrics":
@@ -300,6 +308,16 @@ def answer(scenario: Scenario, path: str, query: dict[str, str]) -> tuple[int, J
     if path.startswith("metrics/"):
         name = path.removeprefix("metrics/")
         by = [label for label in query.get("by", "").split(",") if label]
+        if name in fake_fairness.METRICS:
+            rows = fake_fairness.rows(name, by, scenario=scenario.name, past="as_of" in query)
+            return 200, {
+                "metric": name,
+                "unit": fake_fairness.METRICS[name][0],
+                "as_of": text(scenario.as_of),
+                "window": query.get("window", "1d") if name in fake_fairness.WINDOWED else None,
+                "coverage": 1.0,
+                "rows": rows,
+            }
         # Counters began to count in the window: before it there was nothing.
         counts = filled and not (name.endswith("_total") and "as_of" in query)
         always = name == "wait_target_seconds"
@@ -331,6 +349,8 @@ def answer(scenario: Scenario, path: str, query: dict[str, str]) -> tuple[int, J
         if uid in known and filled:
             return 200, known[uid](scenario.as_of)
         return 404, {"title": "Not Found", "status": 404, "detail": f"workload {uid!r}: there is none"}
+    if path.startswith(("chargeback/", "quota/proposals")):
+        return fake_money.answer(path, text(scenario.as_of), query, scenario=scenario.name)
     if path == "teams":
         team = {
             "team": "nlp",

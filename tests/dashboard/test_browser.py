@@ -77,7 +77,7 @@ def free_port() -> int:
 @pytest.fixture(scope="module")
 def demo() -> Iterator[Demo]:
     port, dashboard_port = free_port(), free_port()
-    command = [sys.executable, "-m", "service.cli", "demo"]
+    command = [sys.executable, "-m", "service.cli", "demo", "--sample", "small"]
     command += ["--port", str(port), "--dashboard-port", str(dashboard_port)]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     found = Demo(pages=f"http://127.0.0.1:{dashboard_port}", api=f"http://127.0.0.1:{port}/api/v1")

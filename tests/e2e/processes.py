@@ -35,15 +35,15 @@ class Demo:
 
 
 @contextmanager
-def demo(folder: Path, *options: str) -> Iterator[Demo]:
+def demo(folder: Path, *options: str, ready_seconds: float = READY_SECONDS) -> Iterator[Demo]:
     """`gpuledger demo` with these options, from when it has printed its addresses."""
     api_port, dashboard_port = free_ports(2)
     ports = ["--port", str(api_port), "--dashboard-port", str(dashboard_port)]
     output = folder / "demo.txt"
-    command = [sys.executable, "-m", "service.cli", "demo", *ports, *options]
+    command = [sys.executable, "-m", "service.cli", "demo", *ports, *(options or ("--sample", "small"))]
     with started(command, output) as process:
         running = Demo(process, f"http://127.0.0.1:{api_port}", f"http://127.0.0.1:{dashboard_port}", output)
-        until(lambda: "Ctrl-C" in output.read_text() or None, process, output, seconds=READY_SECONDS)
+        until(lambda: "Ctrl-C" in output.read_text() or None, process, output, seconds=ready_seconds)
         yield running
 
 

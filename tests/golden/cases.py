@@ -43,10 +43,50 @@ DEFAULTS: dict[str, dict[str, Any]] = {
         "allocatable_micro_gpus": 8 * MICRO_PER_GPU,
         "schedulable": True,
     },
+    "share_span": {"pool": "all/a100", "entity": "main", "gpu_model": "A100", "until_ms": 2**63 - 1},
+    "team_share_span": {
+        "pool": "all/a100",
+        "entity": "main",
+        "team": "nlp",
+        "gpu_model": "A100",
+        "until_ms": 2**63 - 1,
+    },
+    "pool_span": {"pool": "all/a100", "gpu_model": "A100", "until_ms": 2**63 - 1},
     "queue_span": {"queue": "main", "kind": "ClusterQueue"},
+    "waste_piece": {
+        "node": "n1",
+        "gpu_model": "A100",
+        "micro_gpus": MICRO_PER_GPU,
+        "attempt": 1,
+        "earlier_cause": "useful",
+    },
+    "own_failure_wait": {"micro_gpus": MICRO_PER_GPU},
+    "run": {},
+    "activity_span": {"pod_uid": "p", "device": "GPU-0", "micro_gpus": MICRO_PER_GPU},
+    "gpu_sample": {
+        "source": "exporter/n1",
+        "node": "n1",
+        "device": "GPU-0",
+        "gpu_model": "A100",
+        "step_ms": 60_000,
+        "engine": True,
+        "micro_gpus": MICRO_PER_GPU,
+    },
+    "gpu_hour": {"node": "n1", "device": "GPU-0", "gpu_model": "A100"},
+    "transition": {"uid": "p", "kind": "Pod"},
     "member": {},
+    "node_device": {
+        "gpu_model": "A100",
+        "resource": "nvidia.com/gpu",
+        "replicas": 1,
+        "capacity": 8,
+        "allocatable": 8,
+        "schedulable": True,
+    },
+    "pod_device": {"resource": "nvidia.com/gpu", "devices": 1},
+    "workload_shape": {"resource": "nvidia.com/gpu", "pods": 1, "devices": 1},
 }
-_EMPTY = {"VARCHAR": "", "BIGINT": 0, "BOOLEAN": False}
+_EMPTY = {"VARCHAR": "", "BIGINT": 0, "BOOLEAN": False, "DOUBLE": 0.0}
 _COLUMNS = """
 select column_name, data_type from information_schema.columns
 where table_name = $table and is_nullable = 'NO'
@@ -104,16 +144,21 @@ def store_of(given: Mapping[str, list[dict[str, Any]]]) -> Iterator[Store]:
     """A store in memory with these rows in its derived tables."""
     store = Store.open(None)
     try:
-        for table, rows in completed(given).items():
-            needed = store.rows(_COLUMNS, {"table": table})
-            blank = {str(row["column_name"]): _EMPTY[str(row["data_type"])] for row in needed}
-            with store.transaction() as connection:
-                for row in ({**blank, **row} for row in rows):
-                    names, marks = ", ".join(row), ", ".join(f"${name}" for name in row)
-                    connection.execute(f"insert into {table} ({names}) values ({marks})", row)  # noqa: S608
+        fill(store, given)
         yield store
     finally:
         store.close()
+
+
+def fill(store: Store, given: Mapping[str, list[dict[str, Any]]]) -> None:
+    """Put these rows into the derived tables of a store."""
+    for table, rows in completed(given).items():
+        needed = store.rows(_COLUMNS, {"table": table})
+        blank = {str(row["column_name"]): _EMPTY[str(row["data_type"])] for row in needed}
+        with store.transaction() as connection:
+            for row in ({**blank, **row} for row in rows):
+                names, marks = ", ".join(row), ", ".join(f"${name}" for name in row)
+                connection.execute(f"insert into {table} ({names}) values ({marks})", row)  # noqa: S608
 
 
 def completed(given: Mapping[str, list[dict[str, Any]]]) -> dict[str, list[dict[str, Any]]]:

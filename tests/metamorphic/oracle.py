@@ -158,6 +158,91 @@ SUMS: Mapping[str, Adds] = {
     "first_wait_seconds": _histogram,
 }
 
+_OF_FAIRNESS = dict.fromkeys(
+    (
+        "entitled_gpus",
+        "demanded_gpus",
+        "received_gpus",
+        "quota_gpus",
+        "lent_gpus",
+        "borrowed_gpus",
+        "over_quota_gpus",
+        "pool_capacity_gpus",
+        "capacity_without_quota_gpus",
+        "fairness_error_ratio",
+        "jains_index_ratio",
+        "fairness_debt_gpu_hours",
+        "entitled_gpu_hours",
+        "received_gpu_hours",
+        "forgiven_gpu_hours",
+    ),
+    "tests/service/test_fairness.py",
+)
+_OF_CAPACITY = {
+    **dict.fromkeys(
+        ("capacity_gpus", "cordoned_gpus", "overcommitted_gpus", "unhealthy_gpus"),
+        "tests/analytics/fragmentation/test_nodes.py",
+    ),
+    **dict.fromkeys(
+        ("fragmented_gpus", "reclaimable_gpus"), "tests/analytics/fragmentation/test_inventory.py"
+    ),
+    **dict.fromkeys(
+        ("fragment_waste_ratio", "fragmentation_ratio"), "tests/analytics/fragmentation/test_waste.py"
+    ),
+    **dict.fromkeys(
+        (
+            "interactive_domination_ratio",
+            "interactive_domination_users",
+            "interactive_reserve_shortfall_gpu_hours",
+            "interactive_reserve_shortfall_gpus",
+            "preemptible_gpus",
+        ),
+        "tests/analytics/interactive/test_reserve.py",
+    ),
+    **dict.fromkeys(
+        ("queue_cap_ratio", "queue_cap_seconds", "submitted_workloads"),
+        "tests/analytics/test_backpressure.py",
+    ),
+    **dict.fromkeys(
+        ("capacity_held_ratio", "capacity_productive_ratio"), "tests/analytics/capacity/test_ratios.py"
+    ),
+    "lint_findings_workloads": "tests/analytics/lint/test_rules.py",
+    **dict.fromkeys(
+        ("policy_threshold_days", "policy_threshold_ratio", "policy_threshold_seconds"),
+        "tests/analytics/test_thresholds.py",
+    ),
+}
+
+_OF_WASTAGE = dict.fromkeys(
+    (
+        "held_gpu_hours",
+        "wasted_gpu_hours",
+        "wastage_ratio",
+        "hell_ratio",
+        "goodput_ratio",
+        "activity_known_ratio",
+        "work_lost_gpu_hours",
+        "work_lost_at_most_gpu_hours",
+        "at_risk_gpu_hours",
+        "checkpoint_age_over_budget_workloads",
+        "never_active_gpus",
+    ),
+    "tests/service/test_wastage.py",
+)
+
+_OF_ACTIVITY = dict.fromkeys(
+    ("gpu_activity_ratio", "gpu_sample_coverage_ratio"), "tests/service/test_activity_metrics.py"
+)
+
+# Figures in which workloads are coupled, so that one cannot be taken out by its own part: each with
+# the tests that hold it against brute force or a law.
+ELSEWHERE: Mapping[str, str] = {
+    **_OF_CAPACITY,
+    **_OF_FAIRNESS,
+    **_OF_WASTAGE,
+    **_OF_ACTIVITY,
+}
+
 # ------------------------------------------------------------ the greatest
 
 

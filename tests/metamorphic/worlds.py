@@ -19,8 +19,8 @@ from domain.window import FixedClock, parse_instant
 from sample_data import SETTINGS, SMALL
 from sample_data.generate import END
 from service.answers import Answers
+from service.books import books_of
 from service.demo import CLUSTER
-from service.refresh import Refresher
 from service.settings_file import load_settings
 from store.embedded import Store
 from tests.metamorphic.recordings import objects
@@ -128,8 +128,9 @@ def world_of(folder: Path) -> Iterator[World]:
     store = Store.open(None)
     try:
         import_recording(folder, CLUSTER, store)
-        Refresher(store=store, tenancy=tenancy, policy=policy).refresh()
-        answers = Answers(store, tenancy, policy, FixedClock(END_MS))
+        clock = FixedClock(END_MS)
+        books_of(store, tenancy=tenancy, policy=policy, clock=clock).refresh()
+        answers = Answers(store, tenancy, policy, clock)
         app = create_app(Api(answers=answers, auth=NoAuth(), metrics_text=lambda: b""))
         with TestClient(app, base_url="http://127.0.0.1") as client:
             yield World(store, app, client)

@@ -95,6 +95,20 @@ def test_pods_agree_with_the_truth(recording: tuple[str, Store, dict[str, Any]])
     assert total == pytest.approx(expected["gpu_seconds"], rel=0.005)
 
 
+def test_gpu_seconds_by_namespace_agree_with_the_truth(recording: tuple[str, Store, dict[str, Any]]) -> None:
+    """Of containers that ended, as the truth counts them; without a mapping the team is the namespace."""
+    _, store, truth = recording
+    sql = f"""
+    select namespace, sum(gpu_seconds) as gpu_seconds
+    from ({RUNS}) as pod_run inner join (
+        select distinct pod_uid, namespace from holding inner join workload using (cluster, workload_uid)
+    ) using (pod_uid)
+    group by namespace
+    """  # noqa: S608
+    ours = {row["namespace"]: float(row["gpu_seconds"]) for row in rows(store, sql)}
+    assert ours == pytest.approx(truth["gpu_seconds_by_namespace"], rel=0.01)
+
+
 def test_jobs_agree_with_the_truth(recording: tuple[str, Store, dict[str, Any]]) -> None:
     name, store, truth = recording
     ours = by(

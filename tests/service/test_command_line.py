@@ -17,7 +17,10 @@ from service.settings_file import load_settings
 from store.embedded import Store
 from tests.build import Books, busy_morning, make_workload
 
-COMMANDS = ("demo", "up", "serve", "dashboard", "import", "metrics", "workloads", "rules", "doctor", "config")
+COMMANDS = (
+    "demo", "up", "serve", "dashboard", "import", "metrics", "workloads", "report", "chargeback", "quota",
+    "rules", "doctor", "config",
+)  # fmt: skip
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from collector.intake import Intake
 from collector.recording import import_recording, readings
 from domain.errors import SettingsError, UsageError
 from domain.window import FixedClock, parse_instant
-from sample_data import SETTINGS, SMALL
+from sample_data import SETTINGS, SMALL, Sample
 from sample_data.generate import END
 from service.demo import demo
 from service.play import Feed, PlayClock, Player
@@ -89,6 +89,11 @@ def test_a_speed_that_does_not_move_is_refused() -> None:
         demo(play=0)
 
 
+def test_the_fortnight_is_not_played() -> None:
+    with pytest.raises(UsageError, match="expected --sample small"):
+        demo(sample=Sample.FORTNIGHT, play=30)
+
+
 def test_the_demo_leaves_a_store_alone_that_is_there_already(tmp_path: Path) -> None:
     store_file = load_settings(SETTINGS, overrides={"store.data_dir": tmp_path}).store_file
     store_file.write_bytes(b"somebody's")
@@ -99,7 +104,7 @@ def test_the_demo_leaves_a_store_alone_that_is_there_already(tmp_path: Path) -> 
 
 def test_the_demo_has_no_authentication_and_so_listens_on_this_machine_only(tmp_path: Path) -> None:
     with pytest.raises(SettingsError):
-        demo(host="0.0.0.0", port=0, data_dir=tmp_path)  # noqa: S104 (refused)
+        demo(sample=Sample.SMALL, host="0.0.0.0", port=0, data_dir=tmp_path)  # noqa: S104 (refused)
 
 
 def _refresher(store: Store) -> Refresher:

@@ -1,13 +1,16 @@
 """Settings: where a value comes from, and how a wrong one is told."""
 
+from dataclasses import fields
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from api.auth import HeaderAuth
 from api.viewer import Role
 from domain.errors import SettingsError
+from domain.policy import LEAST, LENGTHS, RATIOS, SHARES, Policy, QuotaRatio, Target
 from domain.tenant import Subject
 from domain.window import parse_instant
 from domain.workload import ServiceClass
@@ -103,6 +106,51 @@ def test_rules_and_targets_reach_the_domain(tmp_path: Path) -> None:
     assert policy.targets[ServiceClass.INTERACTIVE].wait == timedelta(minutes=2)
     assert policy.targets[ServiceClass.INTERACTIVE].window == timedelta(hours=6)
     assert policy.targets[ServiceClass.BATCH].wait == timedelta(hours=1)
+
+
+# Thresholds that cannot be set, each with the reason.
+NOT_SET: dict[str, str] = {}
+# What another value of a threshold is, as it is written and as the policy has it.
+OTHER: dict[str, tuple[Any, Any]] = {
+    "targets": (
+        {"batch": {"wait": "7h", "window": "9h"}},
+        Policy().targets | {ServiceClass.BATCH: Target(wait=timedelta(hours=7), window=timedelta(hours=9))},
+    ),
+    "preemptible_classes": (["interactive"], (ServiceClass.INTERACTIVE,)),
+    "serving_workloads": (["ml/chat-*"], ("ml/chat-*",)),
+    "checkpoint_budgets": ({"gold": "7m"}, {"gold": timedelta(minutes=7)}),
+    "quota_ratio": ("wastage", QuotaRatio.WASTAGE),
+    "quota_gift_cap": (1.37, 1.37),
+}
+
+
+def other(name: str) -> tuple[Any, Any]:
+    usual = getattr(Policy(), name)
+    by_type: dict[type, tuple[Any, Any]] = {
+        timedelta: ("7h", timedelta(hours=7)), bool: (not usual, not usual), int: (6, 6), float: (0.37, 0.37),
+    }  # fmt: skip
+    return OTHER[name] if name in OTHER else by_type[type(usual)]
+
+
+@pytest.mark.parametrize("name", [field.name for field in fields(Policy) if field.name not in NOT_SET])
+def test_every_threshold_is_set_by_its_key_of_the_section_policy(name: str) -> None:
+    written, meant = other(name)
+    assert meant != getattr(Policy(), name)
+    policy = load_settings(overrides={f"policy.{name}": written}).thresholds()
+    told = {field.name: getattr(policy, field.name) for field in fields(Policy)}
+    assert told == {field.name: getattr(Policy(), field.name) for field in fields(Policy)} | {name: meant}
+
+
+@pytest.mark.parametrize("name", [*LENGTHS, *RATIOS, *SHARES, *LEAST])
+def test_a_threshold_that_makes_no_sense_is_told_by_its_key(name: str) -> None:
+    wrong = "0s" if name in LENGTHS else -1
+    with pytest.raises(SettingsError, match=rf"policy\.{name} = "):
+        load_settings(overrides={f"policy.{name}": wrong})
+
+
+def test_what_only_the_policy_refuses_is_told_as_a_setting() -> None:
+    with pytest.raises(SettingsError, match=r"settings, policy\.idle_below = 0.*a share above 0"):
+        load_settings(overrides={"policy.idle_below": 0})
 
 
 def test_secrets_come_from_files_and_are_never_shown(tmp_path: Path) -> None:

@@ -1,14 +1,28 @@
 """When a source is stale, and what the alert on stale data hears."""
 
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
-from api.answers import SourceState
+import polars as pl
+import pytest
+
+from analytics.metrics import REGISTRY
+from api.answers import Question, SourceState
 from domain.facts import Batch, Moment, ObjectKind, SourceMark, Transition
+from domain.gpu_sample import GPU_METRICS
 from domain.policy import Policy
-from domain.window import format_instant
+from domain.tenant import Tenancy
+from domain.window import FixedClock, format_instant
 from service import sources
+from service.answers import Answers
+from service.cli.doctor import Finding, Verdict, examine
+from service.settings_file import load_settings
 from store.embedded import Store
+from store.gpu_samples import Read
 from tests.build import at
+from tests.service.test_activity import COLUMNS, sample
 
 POLICY = Policy()
 NOW = at(60)
@@ -95,3 +109,100 @@ def test_at_an_instant_of_the_past_a_source_tells_what_had_been_read_by_then() -
     assert sources.coverage(sources.marks(store, at(30)), at(30), policy=POLICY) == 2 / 3
     assert sources.coverage(sources.marks(store, at(5)), at(5), policy=POLICY) == 0.0
     store.close()
+
+
+# ------------------------------------------------------------ GPU metrics
+
+NEAR, AWAY, PROMETHEUS = "exporter/n1:9400", "exporter/n2:9400", "http://prometheus:9090"
+
+
+def give(store: Store, source: str, *minutes: float, answered: float, error: str = "") -> None:
+    """A reading of the source, which gave samples of these minutes."""
+    frame = pl.DataFrame([sample(0, 0.5) | {"at_ms": at(minute)} for minute in minutes], schema=COLUMNS)
+    store.append_samples(
+        "north",
+        source,
+        frame,
+        Read(until_ms=at(answered), seen_ms=at(answered), error=error),
+        set_aside={"blank": len(minutes)} if minutes else {},
+    )
+
+
+def fill(store: Store) -> None:
+    """Pods and one exporter are read until minute 60; the Prometheus answers, and has nothing after 40."""
+    pods = SourceMark(kind=ObjectKind.POD, resource_version="1", epoch=0, seen_ms=at(60))
+    store.append(Batch(cluster="north", marks={ObjectKind.POD: pods}))
+    give(store, NEAR, 30, 59, answered=59)
+    give(store, PROMETHEUS, 10, 40, answered=40)
+    give(store, PROMETHEUS, answered=60)
+    store.mark_samples("north", AWAY, Read(until_ms=0, seen_ms=0, error=f"{AWAY} gave no answer"))
+
+
+@pytest.fixture
+def store() -> Iterator[Store]:
+    store = Store.open(None)
+    fill(store)
+    yield store
+    store.close()
+
+
+def told_of(store: Store, minutes: float) -> dict[str, tuple[str, float | None]]:
+    answers = Answers(store, Tenancy(), POLICY, FixedClock(at(minutes)))
+    rows = [row for row in answers.sources().rows if row["kind"] == GPU_METRICS]
+    return {row["source"]: (row["state"], row["lag_seconds"]) for row in rows}
+
+
+def test_gpu_metrics_are_as_fresh_as_their_newest_sample_and_not_as_the_last_answer(store: Store) -> None:
+    assert told_of(store, 60) == {
+        NEAR: ("read", 60.0), AWAY: ("never_read", None), PROMETHEUS: ("stale", 1200.0),
+    }  # fmt: skip
+    answers = Answers(store, Tenancy(), POLICY, FixedClock(at(60)))
+    [near] = [row for row in answers.sources().rows if row["source"] == NEAR]
+    assert near["set_aside_causes"] == [{"because": "blank", "count": 2}]
+    # At an earlier instant a source tells what it had given by then.
+    assert told_of(store, 20)[PROMETHEUS] == ("read", 0.0)
+    assert told_of(store, 20)[NEAR] == ("never_read", None)
+
+
+def test_a_source_that_is_silent_for_days_was_taken_away_unless_all_are_silent(store: Store) -> None:
+    week = POLICY.gpu_source_gone_after / timedelta(minutes=1)
+    assert set(told_of(store, 40 + week)) == {NEAR, AWAY, PROMETHEUS}
+    assert set(told_of(store, 41 + week)) == {NEAR, AWAY}
+    assert set(told_of(store, 61 + week)) == {NEAR, AWAY, PROMETHEUS}
+
+
+def test_metrics_that_rest_on_samples_are_covered_by_their_sources_too(store: Store) -> None:
+    answers = Answers(store, Tenancy(), POLICY, FixedClock(at(60)))
+    # Pods and one of three sources of samples are read in time.
+    assert answers.metric("gpu_activity_ratio", Question()).coverage == 2 / 4
+    assert answers.metric("wastage_ratio", Question(filters={"cluster": ("north",)})).coverage == 2 / 4
+    assert answers.metric("held_gpus", Question()).coverage == 1.0
+
+
+def test_every_metric_of_what_gpus_did_says_that_it_rests_on_samples() -> None:
+    resting = {name for name, metric in REGISTRY.items() if metric.rests_on_samples}
+    views = ("gpu_seen", "device_level", "own_failure_waiting")
+    assert {name for name, metric in REGISTRY.items() if any(view in metric.sql for view in views)} <= resting
+    assert all(any(view in REGISTRY[name].sql for view in (*views, "gpu_time")) for name in resting)
+
+
+@pytest.mark.parametrize("watched", [[{"cluster": "north", "prometheus": PROMETHEUS}], []])
+def test_doctor_tells_of_silent_gpu_metrics_where_they_are_watched(
+    watched: list[dict[str, str]], tmp_path: Path
+) -> None:
+    settings = load_settings(overrides={"store.data_dir": tmp_path, "gpu_metrics": watched})
+    store = Store.open(settings.store_file)
+    fill(store)
+    store.close()
+    findings = [each for each in examine(settings) if GPU_METRICS in each.text]
+    [failing] = [each for each in findings if "cannot be read" in each.text]
+    assert failing == Finding(
+        Verdict.WARNING,
+        f"north/GPU metrics/{AWAY} cannot be read: {AWAY} gave no answer",
+        "is the address in gpu_metrics right, and does it answer from this machine?",
+    )
+    silent = [each for each in findings if each.verdict is Verdict.WRONG]
+    assert [each.text.partition(" was last read")[0] for each in silent] == (
+        [f"north/GPU metrics/{name}" for name in (NEAR, PROMETHEUS)] if watched else []
+    )
+    assert all("does dcgm-exporter run" in each.remedy for each in silent)

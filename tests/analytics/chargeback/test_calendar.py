@@ -1,13 +1,13 @@
 """The billing calendar: where days and months begin."""
 
-from datetime import tzinfo
+from datetime import UTC, tzinfo
 from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.calendar import Unit, billing_zone, cut, month
+from domain.calendar import Unit, billing_zone, cut, month, week
 from domain.errors import UsageError
 from domain.window import MS_PER_HOUR, Window, format_instant, from_ms, parse_instant
 from tests.analytics.chargeback.worlds import ZONES
@@ -96,3 +96,21 @@ def test_what_is_no_month_is_told(text: str) -> None:
 def test_what_is_no_zone_is_told(name: str) -> None:
     with pytest.raises(UsageError, match="IANA"):
         billing_zone(name)
+
+
+def test_a_week_goes_from_monday_to_monday_and_has_an_hour_more_in_autumn() -> None:
+    found = week("2026-W43", billing_zone("Europe/Berlin"))
+    assert (found.label, found.hours) == ("2026-W43", 169.0)
+    assert found.start_ms == parse_instant("2026-10-18T22:00:00Z")
+
+
+def test_the_days_around_new_year_belong_to_the_iso_week_of_their_thursday() -> None:
+    start_ms = parse_instant("2026-12-31T00:00:00Z")
+    parts = cut(Window(start_ms=start_ms, end_ms=start_ms + 5 * 24 * MS_PER_HOUR), UTC, Unit.WEEK)
+    assert [(part.label, part.hours) for part in parts] == [("2026-W53", 96.0), ("2027-W01", 24.0)]
+
+
+@pytest.mark.parametrize("text", ["2026-48", "W48", "2026-W60", "2026-W48-1"])
+def test_what_is_no_week_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="expected an ISO week"):
+        week(text, UTC)

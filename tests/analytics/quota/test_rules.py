@@ -1,5 +1,6 @@
 """Each rule of quota proposals by hand: GPUs before and after, and what pays."""
 
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 
@@ -7,7 +8,7 @@ import pytest
 
 from analytics.quota.exposed import Reclaim, Running, exposed
 from analytics.quota.movements import movements
-from analytics.quota.rules import Leftover, Pool, QuotaRules, penalty, scaled_weight, step
+from analytics.quota.rules import DEFAULT_RULES, Leftover, Pool, penalty, scaled_weight, step
 from domain.errors import PolicyError
 from tests.analytics.quota.holders import holder, pool
 
@@ -58,7 +59,7 @@ def test_a_cut_goes_towards_its_target_and_never_up(live: int, ratio: float, aft
 
 
 def test_nobody_goes_below_half_of_what_was_agreed() -> None:
-    harsh = QuotaRules(largest_penalty=Fraction("0.9"))
+    harsh = replace(DEFAULT_RULES, largest_penalty=Fraction("0.9"))
     found = movements(pool(holder("a", 41, 22, ratio=1), spare=19), harsh)
     # half of 41 is 20.5: 21 is the floor
     assert [(each.holder, each.after) for each in found] == [("a", 21), ("", 20)]
@@ -160,9 +161,9 @@ def test_a_weight_moves_like_a_quota() -> None:
 
 def test_a_setting_that_makes_no_sense_is_refused() -> None:
     with pytest.raises(PolicyError, match=r"quota.floor = 50: expected a share"):
-        QuotaRules(floor=Fraction(50))
+        replace(DEFAULT_RULES, floor=Fraction(50))
     with pytest.raises(PolicyError, match=r"gift_cap = 9/10"):
-        QuotaRules(gift_cap=Fraction(9, 10))
+        replace(DEFAULT_RULES, gift_cap=Fraction(9, 10))
     with pytest.raises(PolicyError, match="each holder once"):
         pool(holder("a", 1), holder("a", 1))
     with pytest.raises(PolicyError, match="live -1"):

@@ -5,11 +5,13 @@ from fractions import Fraction
 from analytics.wastage.bill import Bill, bill
 from analytics.wastage.causes import Cause, account
 from analytics.wastage.course import Course
-from analytics.wastage.idle import ActivitySample, Device
+from analytics.wastage.idle import Device, Level, Slot
+from domain.policy import Policy
 from domain.window import Window
 from domain.workload import Attempt, Holding, Outcome, Run, Span, State
 
 MINUTE = 60_000
+IDLE_BELOW = Policy().idle_below
 GPU = 1_000_000
 ALWAYS = 10_000  # minutes: later than anything that happens in these tests
 
@@ -54,17 +56,20 @@ def holding(
 
 
 def samples(
-    start: float, end: float, activity: float | None, memory: float | None = None
-) -> list[ActivitySample]:
-    """One reading each minute of `[start, end)`."""
+    start: float, end: float, activity: float | None, memory: float = 0.0, *, shared: bool = False
+) -> list[Slot]:
+    """What readings each minute of `[start, end)` stand for, one slot each; None is missing."""
+    if activity is None:
+        return []
+    level = Level.HIGH if activity >= IDLE_BELOW else Level.RESIDENT if memory > 0.5 else Level.LOW
     return [
-        ActivitySample(at_ms=at(minute), activity=activity, memory=memory)
+        Slot(start_ms=at(minute), end_ms=at(minute + 1), level=Level.SHARED if shared else level)
         for minute in range(round(start), round(end))
     ]
 
 
-def device(pod: str, *readings: ActivitySample, name: str = "0", gpus: float = 1) -> Device:
-    return Device(pod_uid=pod, name=name, micro_gpus=round(gpus * GPU), step_ms=MINUTE, samples=readings)
+def device(pod: str, *slots: Slot, name: str = "0", gpus: float = 1) -> Device:
+    return Device(pod_uid=pod, name=name, micro_gpus=round(gpus * GPU), slots=slots)
 
 
 def busy(pod: str, start: float, end: float, *, gpus: int = 1) -> tuple[Device, ...]:

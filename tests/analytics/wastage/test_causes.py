@@ -1,6 +1,7 @@
 """Which cause a GPU-second has, case by case; minutes."""
 
 from dataclasses import replace
+from datetime import timedelta
 from fractions import Fraction
 
 import pytest
@@ -9,8 +10,8 @@ from analytics.wastage.bill import Bill, bill, loss_adjustment
 from analytics.wastage.causes import Cause, account
 from analytics.wastage.course import Course
 from analytics.wastage.ratios import activity_coverage, goodput, hell_ratio, wastage_ratio
-from analytics.wastage.rules import WastageRules
 from domain.errors import DataError, PolicyError
+from domain.policy import Policy
 from domain.window import Window
 from domain.workload import Outcome, State
 from tests.analytics.wastage.lives_of_gpus import (
@@ -196,7 +197,7 @@ def test_devices_beyond_what_the_pod_holds_are_refused() -> None:
 
 
 def test_a_threshold_that_makes_no_sense_is_refused() -> None:
-    with pytest.raises(PolicyError, match="idle_after_ms = 0"):
-        WastageRules(idle_after_ms=0)
-    with pytest.raises(PolicyError, match="idle_below = 5"):
-        WastageRules(idle_below=5)
+    with pytest.raises(PolicyError, match=r"policy\.idle_after = 0:00:00"):
+        Policy(idle_after=timedelta())
+    with pytest.raises(PolicyError, match=r"policy\.idle_below = 5"):
+        Policy(idle_below=5)

@@ -1,5 +1,6 @@
 """When a device counts as idle; minutes, one sample each minute."""
 
+from dataclasses import replace
 from itertools import pairwise
 from random import Random
 
@@ -7,25 +8,40 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analytics.wastage.idle import ActivitySample, Device, device_activity
-from tests.analytics.wastage.lives_of_gpus import MINUTE, at, device, samples
+from analytics.wastage.idle import Activity, Device, Level, Slot, device_activity
+from tests.analytics.wastage.lives_of_gpus import MINUTE, at, device
 
 
 def seen(subject: Device, start: float, end: float) -> list[tuple[float, float, str]]:
-    """The spans in minutes."""
-    spans = device_activity(subject, [(at(start), at(end))])[0]
-    return [(span.start_ms / MINUTE, span.end_ms / MINUTE, span.activity.value) for span in spans]
+    """The spans in minutes, neighbours of one activity joined."""
+    found: list[tuple[float, float, str]] = []
+    for span in device_activity(subject, [(at(start), at(end))])[0]:
+        since, until, activity = span.start_ms / MINUTE, span.end_ms / MINUTE, span.activity.value
+        if found and found[-1][2] == activity:
+            since = found.pop()[0]
+        found.append((since, until, activity))
+    return found
+
+
+def known(subject: Device, end: float) -> list[tuple[float, float, str, float | None]]:
+    """The spans in minutes, with the minute from which they are known."""
+    return [
+        (
+            span.start_ms / MINUTE,
+            span.end_ms / MINUTE,
+            span.activity.value,
+            None if span.known_ms is None else span.known_ms / MINUTE,
+        )
+        for span in device_activity(subject, [(0, at(end))])[0]
+    ]
 
 
 def readings(levels: str) -> Device:
-    """One sample a minute: `h` works, `l` does not, `r` neither but fills the memory, `.` is missing."""
-    values = {"h": (0.9, 0.9), "l": (0.04, 0.1), "r": (0.0, 0.51), ".": (None, 0.9)}
+    """One slot a minute: `h` works, `l` does not, `r` neither but fills the memory, `.` is missing."""
+    meant = {"h": Level.HIGH, "l": Level.LOW, "r": Level.RESIDENT, "s": Level.SHARED}
     return device(
         "pod",
-        *(
-            ActivitySample(at_ms=at(i), activity=values[c][0], memory=values[c][1])
-            for i, c in enumerate(levels)
-        ),
+        *(Slot(start_ms=at(i), end_ms=at(i + 1), level=meant[c]) for i, c in enumerate(levels) if c in meant),
     )
 
 
@@ -38,11 +54,11 @@ def readings(levels: str) -> Device:
         ("h" * 3 + "l" * 15 + "h", [(0, 3, "active"), (3, 18, "idle"), (18, 19, "active")]),
         ("r" * 15, [(0, 15, "resident_idle")]),
         ("l" * 10 + "r" * 10, [(0, 10, "idle"), (10, 20, "resident_idle")]),
-        # 16 of 20 samples are 80 %: enough to tell, and the missing ones stay unknown.
-        ("l" * 8 + "." * 4 + "l" * 8, [(0, 8, "idle"), (8, 12, "unknown"), (12, 20, "idle")]),
-        # 14 of 18 are less.
-        ("l" * 7 + "." * 4 + "l" * 7, [(0, 18, "unknown")]),
-        # Five minutes without a sample are a gap: neither side is long enough, and both may be idle.
+        # 12 of any 15 samples are 80 %: enough to tell, and the missing ones stay unknown.
+        ("l" * 8 + "." * 3 + "l" * 8, [(0, 8, "idle"), (8, 11, "unknown"), (11, 19, "idle")]),
+        # 11 of 15 are less.
+        ("l" * 8 + "." * 4 + "l" * 8, [(0, 20, "unknown")]),
+        # Neither side of a gap is long enough, and what is missing at its edge helps neither.
         ("l" * 12 + "." * 5 + "l" * 12, [(0, 29, "unknown")]),
         ("l" * 15 + "." * 5 + "l" * 3, [(0, 15, "idle"), (15, 23, "unknown")]),
         # Too short to be idle even if the missing samples were low.
@@ -56,43 +72,102 @@ def test_idle_takes_fifteen_minutes_without_a_gap_on_four_fifths_of_the_samples(
     assert seen(readings(levels), 0, len(levels)) == expected
 
 
-@pytest.mark.parametrize("nonsense", [float("nan"), 1.5, -1.0, float("inf"), None])
-def test_a_value_that_is_no_share_is_missing(nonsense: float | None) -> None:
-    assert seen(device("pod", *samples(0, 20, nonsense)), 0, 20) == [(0, 20, "unknown")]
+@pytest.mark.parametrize(
+    ("levels", "expected"),
+    [
+        # The first quarter of an hour is proven when it is full, what follows at once.
+        ("l" * 20, [(0, 15, "idle", 15), (15, 20, "idle", None)]),
+        # Nothing is proven before work begins again.
+        ("l" * 14 + "h", [(0, 15, "active", None)]),
+        # Too little was seen: undecidable a quarter of an hour after the low activity, or at the end.
+        (
+            "l" * 5 + "." * 25,
+            [(0, 5, "unknown", 20), (5, 30, "unknown", None)],
+        ),
+        (
+            "l" * 5 + "." * 12 + "h",
+            [(0, 5, "unknown", 17 + 1 / MINUTE), (5, 17, "unknown", None), (17, 18, "active", None)],
+        ),
+    ],
+)
+def test_idleness_is_known_from_an_instant_on(
+    levels: str, expected: list[tuple[float, float, str, float | None]]
+) -> None:
+    assert known(readings(levels), len(levels)) == expected
 
 
 def test_a_device_used_by_two_pods_is_unknown_while_they_share_it() -> None:
-    alone = device("pod", *samples(0, 60, 0.0))
-    shared = Device(
-        pod_uid="pod", name="0", micro_gpus=250_000, step_ms=MINUTE, samples=alone.samples,
-        shared=((at(20), at(40)),),
-    )  # fmt: skip
+    shared = readings("l" * 20 + "s" * 20 + "l" * 20)
     assert seen(shared, 0, 60) == [(0, 20, "idle"), (20, 40, "unknown"), (40, 60, "idle")]
 
 
-def test_two_readings_of_one_instant_count_as_the_busier() -> None:
-    twice = device("pod", *samples(0, 20, 0.0), *samples(0, 20, 0.5))
-    assert seen(twice, 0, 20) == [(0, 20, "active")]
-
-
-LEVELS = st.text(alphabet="hlr.", max_size=80)
+LEVELS = st.text(alphabet="hlllr.s", max_size=80)
 
 
 @given(LEVELS, st.integers(0, 40), st.integers(1, 60))
 def test_activity_covers_the_stretch_without_hole_or_overlap(levels: str, start: int, length: int) -> None:
-    spans = seen(readings(levels), start, start + length)
-    assert spans[0][0] == start
-    assert spans[-1][1] == start + length
+    spans = device_activity(readings(levels), [(at(start), at(start + length))])[0]
+    assert spans[0].start_ms == at(start)
+    assert spans[-1].end_ms == at(start + length)
     for span, following in pairwise(spans):
-        assert span[1] == following[0]
-        assert span[2] != following[2]
+        assert span.end_ms == following.start_ms
+        assert (span.activity, span.known_ms) != (following.activity, following.known_ms)
 
 
 @given(LEVELS, st.randoms(use_true_random=False))
-def test_the_order_of_samples_does_not_matter(levels: str, random: Random) -> None:
+def test_the_order_of_slots_does_not_matter(levels: str, random: Random) -> None:
     given_order = readings(levels)
-    turned = random.sample(given_order.samples, len(given_order.samples))
+    turned = random.sample(given_order.slots, len(given_order.slots))
     assert seen(device("pod", *turned), 0, 80) == seen(given_order, 0, 80)
+
+
+@given(LEVELS)
+def test_neighbours_of_one_level_tell_the_same_as_one_slot(levels: str) -> None:
+    pieces = readings(levels)
+    joined: list[Slot] = []
+    for slot in pieces.slots:
+        if joined and (joined[-1].end_ms, joined[-1].level) == (slot.start_ms, slot.level):
+            joined[-1] = replace(joined[-1], end_ms=slot.end_ms)
+        else:
+            joined.append(slot)
+    assert known(device("pod", *joined), 80) == known(pieces, 80)
+
+
+@given(LEVELS, st.integers(1, 80))
+def test_what_is_known_at_an_instant_is_the_whole_story_cut_there(levels: str, until: int) -> None:
+    whole = readings(levels)
+    before = device("pod", *(slot for slot in whole.slots if slot.start_ms < at(until)))
+    end = max(len(levels), until)
+    for instant in range(at(until) - 1, at(until) + 2):
+        assert _as_of(before, until, instant) == list(_as_of(whole, end, instant)[:until])
+
+
+def _as_of(subject: Device, end: float, instant: int) -> list[str]:
+    """What each minute counts as at an instant."""
+    found: list[str] = []
+    for span in device_activity(subject, [(0, at(end))])[0]:
+        is_known = span.known_ms is None or span.known_ms <= instant
+        minutes = round((span.end_ms - span.start_ms) / MINUTE)
+        found += [span.activity.value if is_known else Activity.ACTIVE.value] * minutes
+    return found
+
+
+@given(LEVELS)
+def test_idle_is_what_a_full_window_proves(levels: str) -> None:
+    """By brute force over all windows of fifteen minutes."""
+    proven = set()
+    for start in range(len(levels) - 14):
+        window = levels[start : start + 15]
+        low = [minute in "lr" for minute in window]
+        if "h" not in window and low[0] and low[-1] and sum(low) >= 12:
+            proven |= {start + index for index, is_low in enumerate(low) if is_low}
+    found = {index for index, activity in enumerate(_minutes(levels)) if "idle" in activity}
+    assert proven == found
+
+
+def _minutes(levels: str) -> list[str]:
+    """What each minute is; a minute is cut nowhere but at whole ones."""
+    return _as_of(readings(levels), max(len(levels), 1), 1 << 60)
 
 
 @given(LEVELS)
@@ -102,4 +177,4 @@ def test_a_minute_without_a_sample_is_unknown_and_one_above_five_percent_never_i
         if "idle" in activity:
             assert set(inside) <= {"l", "r"}
         if activity == "active":
-            assert "." not in inside
+            assert set(inside) <= {"h", "l", "r"}

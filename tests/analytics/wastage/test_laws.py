@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from analytics.wastage.bill import Bill, bill
 from analytics.wastage.causes import Cause, account
-from analytics.wastage.course import Course
-from analytics.wastage.idle import ActivitySample
+from analytics.wastage.course import FOREVER_MS, Course
+from analytics.wastage.idle import Slot
 from analytics.wastage.ratios import SELF_INFLICTED, hell_ratio, wastage_ratio
 from domain.window import Window
 from domain.workload import Attempt, Holding, Outcome, Run, Span, State
-from tests.analytics.wastage.lives_of_gpus import at, attempt, device, holding, run, span
+from tests.analytics.wastage.lives_of_gpus import at, attempt, device, holding, run, samples, span
 
 T = TypeVar("T")
 HORIZON = 120  # minutes
@@ -86,10 +86,9 @@ def courses(draw: st.DrawFn) -> Course:
         if each.micro_gpus is not None and draw(st.booleans()):
             levels = draw(st.lists(st.sampled_from([0.9, 0.0, 0.0, 0.0, None]), min_size=4, max_size=4))
             stretch = HORIZON // len(levels)
-            values = [
-                ActivitySample(at_ms=at(i), activity=levels[i // stretch], memory=0.8 * (i % 2))
-                for i in range(HORIZON)
-            ]
+            values: list[Slot] = []
+            for i in range(HORIZON):
+                values += samples(i, i + 1, levels[i // stretch], 0.8 * (i % 2))
             devices.append(device(each.pod_uid, *values, gpus=share))
     return Course(
         spans=draw(lives()),
@@ -185,8 +184,25 @@ def test_what_happens_later_does_not_change_what_was_known(course: Course, until
         course,
         checkpoints_ms=(*course.checkpoints_ms, at(until), at(HORIZON)),
         devices=tuple(
-            replace(each, samples=(*(s for s in each.samples if s.at_ms < at(until)),))
+            replace(each, slots=(*(s for s in each.slots if s.start_ms < at(until)),))
             for each in course.devices
         ),
     )
     assert within(later, until, 0, HORIZON) == within(course, until, 0, HORIZON)
+
+
+@given(courses(), MINUTES, st.sampled_from([-1, 0, 1]))
+def test_an_answer_as_of_then_is_the_whole_account_cut_there(course: Course, until: int, ms: int) -> None:
+    as_of_ms = max(at(until) + ms, 0)
+    window = Window(start_ms=0, end_ms=as_of_ms)
+    whole = account(course, as_of_ms=FOREVER_MS)
+    cut = replace(
+        whole,
+        pieces=tuple(
+            piece
+            if piece.known_ms is None or piece.known_ms <= as_of_ms
+            else replace(piece, cause=Cause.USEFUL, may_be=None)
+            for piece in whole.pieces
+        ),
+    )
+    assert bill(cut, window) == bill(account(course, as_of_ms=as_of_ms), window)

@@ -1,0 +1,1 @@
+"""Utilisation and how much of it was seen: pure functions of GPU-time."""

@@ -1,0 +1,1 @@
+"""Capacity: whether to buy, or what to tune first."""

@@ -1,0 +1,1 @@
+"""Fragmentation: free GPUs that nothing which waits can use."""

@@ -1,0 +1,39 @@
+"""Nodes with GPUs at an instant, and what of them cannot be given out."""
+
+# Dimensions and labels of figures about nodes; a node is never a label of an exported series.
+DIMENSIONS = ("cluster", "gpu_model", "node")
+LABELS = ("cluster", "gpu_model")
+
+# Metrics add what they tell of `node_now`. An unknown share makes null, which `greatest` would hide.
+NODES_NOW = """\
+-- One row per node with GPUs just before $as_of_ms.
+with held as (
+    select
+        cluster,
+        node,
+        sum(micro_gpus) as micro_gpus,
+        count(*) - count(micro_gpus) as unknown
+    from node_holding
+    where bound_ms < $as_of_ms and coalesce(released_ms >= $as_of_ms, true)
+    group by cluster, node
+),
+
+node_now as (
+    select
+        node_capacity.cluster,
+        node_capacity.gpu_model,
+        node_capacity.node,
+        node_capacity.schedulable,
+        node_capacity.capacity_micro_gpus as capacity,
+        node_capacity.allocatable_micro_gpus as allocatable,
+        case when coalesce(held.unknown, 0) > 0 then null else coalesce(held.micro_gpus, 0) end as held
+    from node_capacity
+    left join held
+        on node_capacity.cluster = held.cluster and node_capacity.node = held.node
+    where
+        node_capacity.start_ms < $as_of_ms
+        and coalesce(node_capacity.end_ms >= $as_of_ms, true)
+        and coalesce(node_capacity.capacity_micro_gpus, node_capacity.allocatable_micro_gpus, 1) > 0
+)
+
+"""

@@ -1,0 +1,1 @@
+"""What users can write better: requests and classes that cost others, or themselves."""

@@ -1,0 +1,24 @@
+"""GPUs that there are."""
+
+from analytics.fragmentation.nodes import DIMENSIONS, LABELS, NODES_NOW
+from domain.metric import Metric, Page, Unit
+
+METRIC = Metric(
+    name="capacity_gpus",
+    unit=Unit.GPUS,
+    title="GPUs, capacity",
+    definition=("GPUs of the nodes that there are now, sick ones and those on cordoned nodes included."),
+    source="Kubernetes node capacity",
+    sql=NODES_NOW
+    + """\
+select
+    cluster,
+    gpu_model,
+    node,
+    capacity as value
+from node_now
+""",
+    labels=LABELS,
+    dimensions=DIMENSIONS,
+    pages=(Page.CLUSTER, Page.CAPACITY),
+)

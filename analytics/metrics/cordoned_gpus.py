@@ -1,0 +1,30 @@
+"""Free GPUs that no pod may take."""
+
+from analytics.fragmentation.nodes import DIMENSIONS, LABELS, NODES_NOW
+from domain.metric import Metric, Page, Unit
+
+METRIC = Metric(
+    name="cordoned_gpus",
+    unit=Unit.GPUS,
+    title="GPUs cordoned",
+    definition=(
+        "Allocatable GPUs that no pod holds, on nodes that are cordoned or not ready. With held, free and"
+        " unhealthy GPUs they make up the capacity, less what is overcommitted."
+    ),
+    source="Kubernetes node unschedulable and Ready",
+    sql=NODES_NOW
+    + """\
+select
+    cluster,
+    gpu_model,
+    node,
+    case
+        when schedulable or allocatable <= held then 0
+        else allocatable - held
+    end as value
+from node_now
+""",
+    labels=LABELS,
+    dimensions=DIMENSIONS,
+    pages=(Page.CLUSTER, Page.CAPACITY),
+)

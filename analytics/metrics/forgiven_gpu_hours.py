@@ -1,0 +1,21 @@
+"""Forgiven GPU-hours of a window."""
+
+from analytics.fairness.shares import DIMENSIONS, LABELS, LEDGER_ROWS, from_ledger
+from domain.metric import Metric, Page, Unit
+
+METRIC = Metric(
+    name="forgiven_gpu_hours",
+    unit=Unit.GPU_HOURS,
+    title="Forgiven GPU-hours",
+    definition=(
+        "Fairness debt that faded in the window, the integral of debt x ln 2 / half-life; negative where a"
+        " debt to the cluster faded. Pools with different GPU models are not added."
+    ),
+    source="definition of this product",
+    sql=LEDGER_ROWS,
+    labels=LABELS,
+    dimensions=DIMENSIONS,
+    compute=from_ledger(lambda account: account.forgiven, across_models=False),
+    windowed=True,
+    pages=(Page.FAIRNESS,),
+)

@@ -1,0 +1,61 @@
+"""How much of the GPU-time held was seen by GPU metrics."""
+
+from analytics.activity.ratio import coverage
+from domain.metric import DIMENSIONS, Metric, Page, Unit
+
+METRIC = Metric(
+    name="gpu_sample_coverage_ratio",
+    unit=Unit.RATIO,
+    title="GPU time seen",
+    definition=(
+        "Share of the GPU time held by pods in the window for which the GPU's activity was read. A reading"
+        " stands until the next one, or for one step where that is more than 1.5 steps away. Pods whose"
+        " share of a card cannot be known are left out."
+    ),
+    source="Samples of dcgm-exporter laid on pods bound to nodes",
+    sql="""\
+-- One row per pod that held GPUs in the window, with the GPU-time that it held and that was seen.
+with seen as (
+    select
+        cluster,
+        pod_uid,
+        sum(seen) as seen
+    from gpu_seen($window_start_ms, $as_of_ms)
+    where pod_uid != ''
+    group by cluster, pod_uid
+),
+
+held as (
+    select
+        *,
+        (least(coalesce(released_ms, $as_of_ms), $as_of_ms) - greatest(bound_ms, $window_start_ms))
+        * micro_gpus as held
+    from gpu_holding
+    where
+        bound_ms < $as_of_ms
+        and coalesce(released_ms > $window_start_ms, true)
+        and micro_gpus is not null
+)
+
+select
+    held.cluster,
+    held.queue,
+    held.service_class,
+    held.priority_class,
+    held.team,
+    held.gpu_model,
+    held.gang_size,
+    held.node,
+    held.held,
+    coalesce(seen.seen, 0) as seen
+from held
+left join seen
+    on held.cluster = seen.cluster and held.pod_uid = seen.pod_uid
+""",
+    labels=("cluster", "gpu_model", "team"),
+    dimensions=(*DIMENSIONS, "node"),
+    compute=coverage,
+    windowed=True,
+    pages=(Page.CLUSTER,),
+    rests_on_samples=True,
+)

@@ -1,0 +1,31 @@
+"""How far the interactive reserve falls short now."""
+
+from collections.abc import Sequence
+
+from analytics.interactive.reserve import pool_now, shortfall
+from analytics.interactive.rows import NOW, POOL, summed_over_pools
+from domain.metric import Ask, Metric, Page, Row, Unit
+from domain.quantity import MICRO_PER_GPU
+
+
+def _missing(rows: Sequence[Row], ask: Ask) -> float:
+    room = pool_now([row for row in rows if row["what"] != "waiting"], ask.policy)
+    return shortfall(room, ask.policy) / MICRO_PER_GPU
+
+
+METRIC = Metric(
+    name="interactive_reserve_shortfall_gpus",
+    unit=Unit.GPUS,
+    title="Interactive reserve, shortfall",
+    definition=(
+        "GPUs missing now from the interactive reserve: its part of the pool's GPUs that are schedulable or"
+        " held (20 %, a setting), less those that interactive work holds, and the free and schedulable ones."
+        " What interactive work could preempt counts only by setting. Summed over the pools of one model."
+    ),
+    source="policy of the site",
+    sql=NOW,
+    labels=POOL,
+    dimensions=POOL,
+    compute=summed_over_pools(_missing),
+    pages=(Page.POLICY,),
+)

@@ -1,0 +1,19 @@
+"""Lent GPUs of each entity of a pool."""
+
+from analytics.fairness.shares import DIMENSIONS, LABELS, quotas_now
+from domain.metric import Metric, Page, Unit
+
+METRIC = Metric(
+    name="lent_gpus",
+    unit=Unit.GPUS,
+    title="Lent GPUs",
+    definition=(
+        "Unused quota that others of the pool use now: what they borrow, shared among those with unused"
+        " quota in proportion to it, within their lending limits. A note, not a term of the entitlement."
+    ),
+    source="definition of this product",
+    sql=quotas_now("lent"),
+    labels=LABELS,
+    dimensions=DIMENSIONS,
+    pages=(Page.FAIRNESS,),
+)

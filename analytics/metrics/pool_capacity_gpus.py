@@ -1,0 +1,19 @@
+"""Capacity of the pool."""
+
+from analytics.fairness.shares import POOL_DIMENSIONS, pools_now
+from domain.metric import Metric, Page, Unit
+
+METRIC = Metric(
+    name="pool_capacity_gpus",
+    unit=Unit.GPUS,
+    title="Capacity of the pool",
+    definition=(
+        "GPUs on the nodes of a pool that are schedulable or held by its entities, less those that others"
+        " hold. Two cohorts that share a flavor both count its free GPUs, so pools are not to be added up."
+    ),
+    source="definition of this product",
+    sql=pools_now("capacity"),
+    labels=("cluster", "pool"),
+    dimensions=POOL_DIMENSIONS,
+    pages=(Page.FAIRNESS,),
+)

@@ -1,0 +1,34 @@
+"""Workloads submitted in a window: who fills the queue."""
+
+from datetime import timedelta
+
+from domain.metric import DIMENSIONS, Metric, Page, Unit
+
+METRIC = Metric(
+    name="submitted_workloads",
+    unit=Unit.WORKLOADS,
+    title="Workloads submitted",
+    definition=(
+        "Workloads submitted in the window, by default the last hour: whose submissions stand behind a flood."
+    ),
+    source="creationTimestamp of the workload or its job",
+    sql="""\
+-- One row per workload submitted before $as_of_ms; value is 1 where that was in the window.
+select
+    cluster,
+    queue,
+    service_class,
+    priority_class,
+    team,
+    case when first_placed_ms < $as_of_ms then gpu_model else '' end as gpu_model,
+    gang_size,
+    case when submitted_ms >= $window_start_ms then 1 else 0 end as value
+from gpu_workload
+where submitted_ms < $as_of_ms
+""",
+    labels=("cluster", "team"),
+    dimensions=DIMENSIONS,
+    windowed=True,
+    window=timedelta(hours=1),
+    pages=(Page.POLICY,),
+)

@@ -1,0 +1,24 @@
+"""Wastage ratio."""
+
+from analytics.wastage.asked import GPU_TIME, WASTE_DIMENSIONS, ratios
+from analytics.wastage.ratios import wastage_ratio
+from domain.metric import Metric, Page, Unit
+
+METRIC = Metric(
+    name="wastage_ratio",
+    unit=Unit.RATIO,
+    title="Wastage ratio",
+    definition=(
+        "Self-inflicted waste over GPU-time held in the window: crash_lost at its low end, backoff, "
+        "start-up past its limit, idle and charged resident_idle. A lower bound where activity is partly "
+        "unknown."
+    ),
+    source="definitions of this product",
+    sql=GPU_TIME,
+    labels=("cluster", "team"),
+    dimensions=WASTE_DIMENSIONS,
+    compute=ratios(lambda bill, _: wastage_ratio(bill)),
+    windowed=True,
+    pages=(Page.WASTE,),
+    rests_on_samples=True,
+)

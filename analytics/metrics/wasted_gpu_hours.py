@@ -1,0 +1,26 @@
+"""GPU-hours wasted by their holder."""
+
+from analytics.wastage.asked import GPU_TIME, WASTE_DIMENSIONS, hours
+from analytics.wastage.causes import Cause
+from analytics.wastage.ratios import self_inflicted
+from domain.metric import Metric, Page, Unit
+
+METRIC = Metric(
+    name="wasted_gpu_hours",
+    unit=Unit.GPU_HOURS,
+    title="GPU-hours wasted by their holder",
+    definition=(
+        "GPU-hours held in the window that their holder could have spared: crash_lost at its low end, "
+        "backoff, startup_over_limit, idle, and resident_idle unless the policy exempts a serving "
+        "workload. Losses to infrastructure, preemption and incomplete gangs are not in it. A lower bound "
+        "where the activity of some time is unknown."
+    ),
+    source="definitions of this product",
+    sql=GPU_TIME,
+    labels=("cluster", "team"),
+    dimensions=WASTE_DIMENSIONS,
+    compute=hours(self_inflicted, at_least=lambda bill: bill.by_cause[Cause.UNKNOWN] > 0),
+    windowed=True,
+    pages=(Page.WASTE,),
+    rests_on_samples=True,
+)

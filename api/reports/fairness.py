@@ -1,0 +1,88 @@
+"""Whom the cluster owes, and who has what of the quotas."""
+
+from datetime import timedelta
+
+from api.answers import Answers, ReportQuestion
+from api.reports.report import Builder
+from api.reports.sections import Shown, ask, largest, side_by_side
+from domain.metric import Page
+from domain.report import Report
+
+WINDOW = timedelta(days=7)
+_DEBT = "fairness_debt_gpu_hours"
+_HOLDERS = (
+    Shown(metric="quota_gpus"),
+    Shown(metric="demanded_gpus"),
+    Shown(metric="entitled_gpus"),
+    Shown(metric="received_gpus"),
+    Shown(metric="lent_gpus"),
+    Shown(metric="borrowed_gpus"),
+    Shown(metric="over_quota_gpus"),
+    Shown(metric=_DEBT),
+)
+_LEDGER = (
+    Shown(metric="entitled_gpu_hours"),
+    Shown(metric="received_gpu_hours"),
+    Shown(metric="forgiven_gpu_hours"),
+    Shown(metric=_DEBT, title="Debt at the end"),
+)
+_POOLS = (
+    Shown(metric="pool_capacity_gpus"),
+    Shown(metric="fairness_error_ratio"),
+    Shown(metric="jains_index_ratio"),
+    Shown(metric="capacity_without_quota_gpus"),
+)
+
+
+def _build(answers: Answers, question: ReportQuestion) -> Report:
+    debts = ask(answers, question, _DEBT, by=("cluster", "pool", "queue"), window=WINDOW)
+    most = largest(debts.rows)
+    by_queue = ("cluster", "pool", "queue")
+    # A pool has no team: what its figures are is the same for everybody in it.
+    by_pool = {name: only for name, only in question.filters.items() if name in {"cluster", "gpu_model"}}
+    of_pools = ReportQuestion(as_of_ms=question.as_of_ms, window=question.window, filters=by_pool)
+    sections = (
+        side_by_side(
+            answers, of_pools, key="pools", title="Pools", by=("cluster", "pool"), metrics=_POOLS,
+            window=WINDOW, page=Page.FAIRNESS,
+        ),
+        side_by_side(
+            answers, question, key="holders", title="Holders of quota, now", by=by_queue, metrics=_HOLDERS,
+            window=WINDOW, sort_by=_DEBT, page=Page.FAIRNESS,
+        ),
+        side_by_side(
+            answers, question, key="ledger", title="The ledger of the window", by=by_queue, metrics=_LEDGER,
+            window=WINDOW, sort_by=_DEBT, page=Page.FAIRNESS,
+            note="Debt at the end = debt at the start + entitled - received - forgiven.",
+        ),
+        side_by_side(
+            answers, question, key="teams", title="Teams", by=("gpu_model", "team"), metrics=_LEDGER,
+            window=WINDOW, sort_by=_DEBT, page=Page.FAIRNESS,
+            note="Debts of different GPU models are not added.",
+        ),
+    )  # fmt: skip
+    if most is None or (most.value or 0.0) <= 0:
+        lead = "The cluster owes nobody GPU-hours."
+    else:
+        labels = most.labels
+        lead = (
+            f"The cluster owes {labels['queue']} most, in pool {labels['pool']} of cluster"
+            f" {labels['cluster']}: {most.value:,.1f} GPU-hours."
+        )
+    return Report(
+        name=REPORT.name,
+        title=REPORT.title,
+        as_of_ms=debts.as_of_ms,
+        window=question.window or WINDOW,
+        lead=(lead,),
+        sections=sections,
+    )
+
+
+REPORT = Builder(
+    name="fairness",
+    title="Fairness",
+    question="Whom does the cluster owe, and who has what of the quotas?",
+    window=WINDOW,
+    build=_build,
+)

@@ -1,0 +1,1 @@
+"""GPU metrics: what dcgm-exporter tells, read from it or from a Prometheus."""

@@ -1,0 +1,123 @@
+"""
+GPU samples from a Parquet file, as a site keeps them or exports them from elsewhere.
+
+One row is a device at an instant, with the pod on it. Columns:
+
+- at_ms: milliseconds of the epoch;
+- node, uuid, gpu_model: of the GPU;
+- instance, profile: of a MIG instance, empty for a whole GPU;
+- namespace, pod: empty where nobody is on it;
+- activity: 0 to 1, null where unknown;
+- fb_used_mib, fb_total_mib: memory of the device, null where unknown;
+- copies (if there): of the series that this pod has on a shared device, 0 elsewhere.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import polars as pl
+
+from collector.dcgm.answers import Part
+from collector.dcgm.samples import Samples
+from domain.errors import RecordingError
+from domain.gpu_sample import HIGHEST, Device, Field
+from domain.window import MS_PER_HOUR
+
+NO_ACTIVITY: Final = "an activity that is no share from 0 to 1"
+NO_MEMORY: Final = "memory that is no amount in MiB"
+_USUAL_STEP_MS: Final = 60_000
+_DEVICE: Final = ("node", "uuid", "instance", "profile", "gpu_model")
+_TEXTS: Final = (*_DEVICE, "namespace", "pod")
+_WANTED: Final = ("at_ms", *_TEXTS, "activity", "fb_used_mib", "fb_total_mib")
+
+
+def read_parquet(path: Path, *, source: str, step_ms: int | None = None) -> Iterator[Part]:
+    """
+    The samples of a file, a day in each part.
+
+    Args:
+        path: the file.
+        source: who told.
+        step_ms: how far apart the samples are meant to be; None takes a minute.
+
+    Raises:
+        RecordingError: it is no Parquet file, or a column is missing.
+    """
+    rows = _rows(path)
+    described = _devices(rows)
+    for day in rows.with_columns(day=pl.col("at_ms") // (24 * MS_PER_HOUR)).partition_by(
+        "day", maintain_order=True
+    ):
+        counted: Counter[str] = Counter()
+        frame = _samples(day.join(described, on=_DEVICE), step_ms or _USUAL_STEP_MS, counted)
+        yield Part(
+            source=source,
+            until_ms=int(frame["at_ms"][-1]) + 1,
+            samples=Samples(frame, +counted),
+        )
+
+
+def _rows(path: Path) -> pl.DataFrame:
+    try:
+        rows = pl.read_parquet(path)
+    except (OSError, pl.exceptions.PolarsError) as cause:
+        message = f"{path}: cannot be read as Parquet ({cause}); expected a file of GPU samples"
+        raise RecordingError(message) from cause
+    missing = [name for name in _WANTED if name not in rows.columns]
+    if missing:
+        message = f"{path}: no column {', '.join(missing)}; expected {', '.join(_WANTED)}"
+        raise RecordingError(message)
+    copies = pl.col("copies") if "copies" in rows.columns else pl.lit(0)
+    return rows.select(
+        pl.col("at_ms").cast(pl.Int64),
+        *(pl.col(name).cast(pl.Categorical) for name in _TEXTS),
+        pl.col("activity", "fb_used_mib", "fb_total_mib"),
+        shares=copies.cast(pl.Int64),
+    ).sort("at_ms", maintain_order=True)
+
+
+def _devices(rows: pl.DataFrame) -> pl.DataFrame:
+    """One row per device: its key, and its part of a card."""
+    found = rows.select(_DEVICE).unique(maintain_order=True)
+    devices = [
+        Device(node=node, uuid=uuid, model=model, instance=instance or "", profile=profile or "")
+        for node, uuid, instance, profile, model in found.rows()
+    ]
+    return found.with_columns(
+        device=pl.Series([device.name for device in devices], dtype=pl.String),
+        micro_gpus=pl.Series([device.micro_gpus for device in devices], dtype=pl.Int64),
+    )
+
+
+def _samples(rows: pl.DataFrame, step_ms: int, counted: Counter[str]) -> pl.DataFrame:
+    """Columns as table `gpu_sample`, less cluster, source and seq; what is no value is null."""
+    # Two decimals of 32 bits are another number in 64: rounded, 0.05 is 0.05 again.
+    activity = pl.col("activity").cast(pl.Float64).round(6)
+    is_share = activity.is_between(0, 1)
+    used, total = pl.col("fb_used_mib").cast(pl.Float64), pl.col("fb_total_mib").cast(pl.Float64)
+    is_amount = used.is_between(0, HIGHEST[Field.USED]) & total.is_between(1, HIGHEST[Field.TOTAL])
+    counted[NO_ACTIVITY] += int(rows.select((activity.is_not_null() & ~is_share).sum()).item())
+    counted[NO_MEMORY] += int(rows.select((used.is_not_null() & ~is_amount).sum()).item())
+    at_once = ("node", "namespace", "pod", "at_ms")
+    shares = pl.col("shares")
+    shared = rows.filter(shares > 0).group_by(at_once).agg(pod_shares=shares.sum())
+    return (
+        rows.join(shared, on=at_once, how="left")
+        .select(
+            pl.col("node", "device", "gpu_model", "namespace", "pod").cast(pl.String).fill_null(""),
+            "shares",
+            "at_ms",
+            "micro_gpus",
+            pod_uid=pl.lit(""),
+            pod_shares=pl.col("pod_shares").fill_null(0),
+            per_process=pl.lit(value=False),
+            step_ms=pl.lit(step_ms, pl.Int64),
+            activity=pl.when(is_share).then(activity),
+            engine=pl.lit(value=True),
+            memory_mib=pl.when(is_amount).then(used),
+            memory_total_mib=pl.when(is_amount).then(total),
+        )
+        .sort("at_ms")
+    )

@@ -1,0 +1,124 @@
+"""
+The only door to `prometheus_api_client`: GPU metrics from a Prometheus, over a stretch of time.
+
+The package waits without limit unless told otherwise, cuts instants to whole seconds and sends a range
+as it is, which the server refuses above 11,000 points. So a limit is set here, the grid has whole seconds,
+and a range is asked in chunks; an answer includes both its ends, so a chunk ends one step before the next.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import requests
+from prometheus_api_client import PrometheusConnect
+from prometheus_api_client.exceptions import PrometheusApiClientException
+
+from collector.dcgm.answers import Part, Series, series_in, take_series
+from collector.dcgm.samples import Gathered, is_wanted
+from domain.errors import UnreachableError, UsageError
+from domain.gpu_sample import LONGEST_STEP_MS, Field
+from domain.window import MS_PER_SECOND
+
+TIMEOUT_SECONDS: Final = 60
+# Far below the server's limit: so many points of a large site fit into memory.
+CHUNK_POINTS: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Range:
+    """
+    Instants to ask for: those of the grid of `step_seconds` since the epoch in [start_ms, end_ms).
+
+    Raises:
+        UsageError: the step is not 1 s to 30 min, or the end lies before the start.
+    """
+
+    start_ms: int
+    end_ms: int
+    step_seconds: int
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.step_seconds <= LONGEST_STEP_MS // MS_PER_SECOND:
+            message = f"step of {self.step_seconds} s: expected whole seconds from 1 s to 30m"
+            raise UsageError(message)
+        if self.end_ms < self.start_ms:
+            message = f"from {self.start_ms} to {self.end_ms}: expected an end after the start"
+            raise UsageError(message)
+
+    def chunks(self, points: int = CHUNK_POINTS) -> Iterator[tuple[int, int]]:
+        """
+        First and last instant of each chunk, in seconds; no instant is in two of them.
+
+        >>> list(Range(start_ms=1, end_ms=60_000, step_seconds=15).chunks(2))
+        [(15, 30), (45, 45)]
+        """
+        step = self.step_seconds
+        first = -(-self.start_ms // (step * MS_PER_SECOND)) * step
+        last = (self.end_ms - 1) // (step * MS_PER_SECOND) * step
+        for begin in range(first, last + 1, step * points):
+            yield begin, min(begin + (points - 1) * step, last)
+
+
+class Prometheus:
+    """
+    A line to one server.
+
+    Args:
+        url: its address, with the path before `/api`.
+        token: sent as bearer token, where one is needed.
+        match: further label matchers, for example `job="dcgm-exporter"`.
+        timeout_seconds: how long an answer may take.
+    """
+
+    def __init__(
+        self, url: str, *, token: str = "", match: str = "", timeout_seconds: int = TIMEOUT_SECONDS
+    ) -> None:
+        self.url = url.rstrip("/")
+        self._match = match
+        self._client: Any = PrometheusConnect(
+            url=self.url,
+            headers={"Authorization": f"Bearer {token}"} if token else None,
+            timeout=timeout_seconds,
+        )
+
+    @property
+    def source(self) -> str:
+        """The name under which its samples are kept."""
+        return f"{self.url}{{{self._match}}}" if self._match else self.url
+
+    def parts(self, asked: Range, *, points: int = CHUNK_POINTS) -> Iterator[Part]:
+        """
+        The samples of a stretch of time, chunk by chunk, oldest first.
+
+        Raises:
+            UnreachableError: the server does not answer, or refuses.
+        """
+        gathered = Gathered()
+        for first, last in asked.chunks(points):
+            for name in filter(is_wanted, Field):
+                take_series(gathered, self._range(name, first, last, asked.step_seconds))
+            yield Part(
+                source=self.source,
+                until_ms=(last + asked.step_seconds) * MS_PER_SECOND,
+                samples=gathered.samples(asked.step_seconds * MS_PER_SECOND),
+            )
+
+    def close(self) -> None:
+        """Let go of the connections."""
+        self._client.close()
+
+    def _range(self, name: str, first: int, last: int, step: int) -> list[Series]:
+        query = f"{name}{{{self._match}}}" if self._match else name
+        try:
+            result = self._client.custom_query_range(
+                query,
+                start_time=datetime.fromtimestamp(first, UTC),
+                end_time=datetime.fromtimestamp(last, UTC),
+                step=str(step),
+            )
+        except (requests.RequestException, PrometheusApiClientException, ValueError, KeyError) as cause:
+            message = f"Prometheus at {self.url}: {query} gave no answer: {cause}"
+            raise UnreachableError(message) from cause
+        return series_in(result)

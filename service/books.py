@@ -1,0 +1,89 @@
+"""The stages that keep what is derived up to date, in their order: each begins where it ended."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from analytics.chargeback.agreement import Agreement
+from domain.policy import Policy
+from domain.tenant import Tenancy
+from domain.window import Clock
+from service.activity import Activity
+from service.fairness import Fairness
+from service.quota import Proposer
+from service.quota_settings import QuotaSettings
+from service.refresh import Refresher
+from service.wastage import Wastage
+from store.embedded import Store
+
+
+class Stage(Protocol):
+    """One derived part of the books, for example the lives, or the debt ledger."""
+
+    def refresh(self, cluster: str, as_of_ms: int) -> int:
+        """
+        Bring it up to date; gives how many things were made anew.
+
+        What is new it finds by its own watermark, which commits with its result: a stop at any point
+        repeats work and loses none.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class Books:
+    """All stages over all clusters. A later stage reads what the earlier ones wrote."""
+
+    store: Store
+    stages: Sequence[Stage]
+    clock: Clock
+
+    def refresh(self) -> int:
+        """Bring everything up to date as of now; gives how many things were made anew."""
+        return sum(self.kept().values())
+
+    def kept(self) -> dict[str, int]:
+        """The same, told stage by stage."""
+        as_of_ms = self.clock.now_ms()
+        made = {_name(stage): 0 for stage in self.stages}
+        for cluster in self.store.clusters():
+            for stage in self.stages:
+                made[_name(stage)] += stage.refresh(cluster, as_of_ms)
+        return made
+
+
+def _name(stage: Stage) -> str:
+    return type(stage).__name__.strip("_").lower()
+
+
+@dataclass(frozen=True, slots=True)
+class _Lives:
+    """The first stage: lives from facts."""
+
+    refresher: Refresher
+
+    def refresh(self, cluster: str, as_of_ms: int) -> int:  # noqa: ARG002 (facts say when they were)
+        """Cut anew the workloads with news."""
+        return self.refresher.refresh_cluster(cluster)
+
+
+def books_of(
+    store: Store,
+    *,
+    tenancy: Tenancy,
+    policy: Policy,
+    clock: Clock,
+    agreement: Agreement | None = None,
+    quotas: QuotaSettings | None = None,
+) -> Books:
+    """The books of a store, with all stages."""
+    return Books(
+        store,
+        stages=(
+            _Lives(Refresher(store=store, tenancy=tenancy, policy=policy)),
+            Activity(store, policy),
+            Wastage(store, policy),
+            Fairness(store, policy),
+            Proposer(store, policy, agreement or Agreement(), quotas or QuotaSettings()),
+        ),
+        clock=clock,
+    )

@@ -1,0 +1,248 @@
+"""The statement of a month: who held what, what it was good for, and what it costs."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, Final
+
+from analytics.chargeback.agreement import Agreement
+from analytics.chargeback.capacity import Hours, Kind
+from analytics.chargeback.distribution import Distribution
+from analytics.chargeback.settle import settle
+from analytics.chargeback.statement import COSTS, DIMENSIONS, Row, Statement, Terms
+from analytics.chargeback.usage import Unknown
+from analytics.wastage.causes import Cause
+from api.answers import Filters, Question, Record
+from api.parameters import ALIASES, check_labels
+from domain.calendar import Period, Unit, cut, month
+from domain.errors import PolicyError, UsageError
+from domain.money import MICRO_GPU_MS_PER_GPU_HOUR, Price, PriceBook
+from domain.window import Window, format_instant
+from service.caused_time import Causes, caused_time
+from service.held_time import node_stretches, stays
+from service.quota_time import quota_by_pool, unused_commitment
+from store.embedded import Store
+
+NO_PRICES: Final = "no prices are set: add money.prices or money.price_file to the settings"
+NO_CAUSES: Final = "no cause is known yet of what was held in these days"
+CURRENT: Final = "current"
+_ONE_TEAM: Final = "it is known for whole clusters only; ask without filters"
+# Makes lines where nothing is priced; no amount of it is ever shown.
+_UNPRICED: Final = PriceBook((Price(listed=Decimal(0), valid_from_ms=0),))
+_USEFUL_OR_UNKNOWN: Final = frozenset({Cause.USEFUL, Cause.UNKNOWN})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """A row of the statement, with its held time by cause; a row of other kinds has none."""
+
+    row: Row
+    causes: Causes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Month:
+    """A month settled. `no_money_because` and `no_causes_because` say why figures are missing."""
+
+    statement: Statement
+    lines: tuple[Line, ...]
+    no_money_because: str
+    no_causes_because: str
+
+
+def document(store: Store, agreement: Agreement, *, label: str, question: Question, as_of_ms: int) -> Record:
+    """
+    The statement of a month, or of its part before `as_of_ms`, as the API gives it.
+
+    Args:
+        label: such as 2026-10, or `current`.
+        question: `by` None asks for every line; filters are by dimension of a line.
+
+    Raises:
+        UsageError: the month is none or has not begun, or there is no such dimension.
+    """
+    by = tuple(_dimension(name) for name in (DIMENSIONS if question.by is None else question.by))
+    filters = {_dimension(name): values for name, values in question.filters.items()}
+    check_labels([*by, *filters], DIMENSIONS)
+    if label == CURRENT:
+        label = cut(Window(start_ms=as_of_ms - 1, end_ms=as_of_ms), agreement.zone, Unit.MONTH)[0].label
+    whole = month(label, agreement.zone)
+    if whole.start_ms >= as_of_ms:
+        message = f"month {label!r} has not begun as of {format_instant(as_of_ms)}: ask for an earlier one"
+        raise UsageError(message)
+    period = Period(label=label, start_ms=whole.start_ms, end_ms=min(whole.end_ms, as_of_ms))
+    found = settled(store, agreement, period)
+    lines = [line for line in found.lines if _fits(line.row, filters)]
+    commitment, no_commitment_because = (None, _ONE_TEAM)
+    if not filters:
+        commitment, no_commitment_because = unused_commitment(store, period.window)
+    head = {
+        "month": label,
+        "as_of": format_instant(as_of_ms),
+        "start_at": format_instant(period.start_ms),
+        "end_at": format_instant(period.end_ms),
+        "complete": period.end_ms == whole.end_ms,
+        "zone": agreement.zone_name,
+        "currency": None if found.no_money_because else agreement.currency.code,
+        "billing": str(agreement.billing),
+        "no_money_because": found.no_money_because or None,
+        "no_causes_because": found.no_causes_because or None,
+        "unused_commitment_gpu_hours": None if commitment is None else _gpu_hours(commitment),
+        "no_commitment_because": no_commitment_because or None,
+    }
+    groups: dict[tuple[str, ...], list[Line]] = defaultdict(list)
+    for line in lines:
+        groups[tuple(getattr(line.row, name) for name in by)].append(line)
+    total = _figures(lines, found, agreement)
+    return head | {
+        "total": total | {"unit_cost": _unit_cost(total)},
+        "books": None if filters else _books(found.statement.hours),
+        "unknown": [] if filters else _unknown(found.statement.unknown),
+        "rows": [
+            dict(zip(by, key, strict=True))
+            | _cost_centre(by, key, agreement)
+            | _figures(members, found, agreement)
+            for key, members in sorted(groups.items())
+        ],
+    }
+
+
+def settled(store: Store, agreement: Agreement, period: Period) -> Month:
+    """A month, or its days until now, from what the store knows."""
+    window, days = period.window, cut(period.window, agreement.zone, Unit.DAY)
+    labels = {key for price in agreement.book.prices for key, _ in price.node_labels}
+    held, there = stays(store, window), node_stretches(store, window, labels)
+    quotas = quota_by_pool(store, days)
+    terms = Terms(
+        currency=agreement.currency,
+        billing=agreement.billing,
+        distribution=Distribution(
+            policy=agreement.idle, unavailable_too=agreement.unavailable_too, quotas=quotas
+        ),
+    )
+
+    def priced(book: PriceBook) -> Statement:
+        return settle(held, there, period=period, zone=agreement.zone, book=book, terms=terms)
+
+    because = "" if agreement.book.prices else NO_PRICES
+    try:
+        found = priced(_UNPRICED if because else agreement.book)
+    except PolicyError as missing:
+        # Where a part has no price, every sum would be wrong: GPU-hours only, and the reason.
+        because, found = str(missing), priced(_UNPRICED)
+    causes = caused_time(store, days)
+    no_causes_because = "" if causes or not found.hours.held else NO_CAUSES
+    lines = [
+        Line(row=row, causes=causes.pop(_key(row), {}) if row.kind == Kind.HELD else {}) for row in found.rows
+    ]
+    zero = agreement.currency.amount(0)
+    free = dict.fromkeys(COSTS, zero)
+    lines += [
+        Line(row=Row(**dict(zip(DIMENSIONS, key, strict=True)), **free), causes=causes[key])  # type: ignore[arg-type]
+        for key in sorted(causes)
+    ]
+    return Month(
+        statement=found,
+        lines=tuple(lines),
+        no_money_because=because,
+        no_causes_because=no_causes_because,
+    )
+
+
+def _dimension(name: str) -> str:
+    """The short words of the filters, and the words of other answers, count too."""
+    return {"user_name": "user"}.get(name, ALIASES.get(name, name))
+
+
+def _key(row: Row) -> tuple[str, ...]:
+    return tuple(getattr(row, name) for name in DIMENSIONS)
+
+
+def _fits(row: Row, filters: Filters) -> bool:
+    return all(getattr(row, name) in values for name, values in filters.items())
+
+
+def _figures(lines: Sequence[Line], found: Month, agreement: Agreement) -> Record:
+    """
+    The sums of some lines: GPU-hours, of them held and by cause, and costs.
+
+    Held time whose cause nobody knows yet, because the causes lag or a record is set aside, stands
+    under `unattributed`. Where there is some, or activity is unknown, useful and not useful are lower
+    bounds.
+    """
+    held = sum(line.row.micro_gpu_ms for line in lines if line.row.kind == Kind.HELD)
+    sums: dict[str, int] = dict.fromkeys(Cause, 0)
+    for line in lines:
+        for cause, amount in line.causes.items():
+            sums[cause] = sums.get(cause, 0) + amount
+    # Nothing said of what is held is not the same as nothing useful.
+    known = not found.no_causes_because and (held == 0 or any(sums.values()))
+    unattributed = held - sum(sums.values())
+    not_useful = sum(amount for cause, amount in sums.items() if cause not in _USEFUL_OR_UNKNOWN)
+    by_cause = {f"{cause}_gpu_hours": _gpu_hours(amount) if known else None for cause, amount in sums.items()}
+    if sums[Cause.UNKNOWN] and not sums[Cause.USEFUL]:
+        # It ran, and nobody saw whether it did anything.
+        by_cause[f"{Cause.USEFUL}_gpu_hours"] = None
+    costs: Mapping[str, Decimal | None] = {
+        name: None
+        if found.no_money_because
+        else sum((getattr(line.row, name) for line in lines), agreement.currency.amount(0))
+        for name in COSTS
+    }
+    return {
+        "gpu_hours": _gpu_hours(sum(line.row.micro_gpu_ms for line in lines)),
+        "held_gpu_hours": _gpu_hours(held),
+        "not_useful_gpu_hours": _gpu_hours(not_useful) if known else None,
+        **by_cause,
+        "unattributed_gpu_hours": _gpu_hours(unattributed) if known else None,
+        "causes_lower_bound": known and (sums[Cause.UNKNOWN] > 0 or unattributed > 0),
+        **costs,
+    }
+
+
+def _cost_centre(by: Sequence[str], key: Sequence[str], agreement: Agreement) -> Record:
+    if "team" not in by or not agreement.cost_centres:
+        return {}
+    return {"cost_centre": agreement.cost_centres.get(key[by.index("team")], "")}
+
+
+def _unit_cost(total: Mapping[str, Any]) -> float | None:
+    """What a useful GPU-hour costs, effectively; None where there is no money or nothing useful."""
+    cost, useful = total["effective_cost"], total[f"{Cause.USEFUL}_gpu_hours"]
+    return float(Fraction(cost) / Fraction(useful)) if cost is not None and useful else None
+
+
+def _books(hours: Hours) -> Record:
+    parts = {f"{part.name}_gpu_hours": _gpu_hours(getattr(hours, part.name)) for part in fields(hours)}
+    return parts | {"difference_gpu_hours": _gpu_hours(hours.difference)}
+
+
+def _unknown(stretches: Iterable[Unknown]) -> list[Record]:
+    """What is not known of which node, neighbouring stretches in one."""
+    merged: list[Unknown] = []
+    for each in sorted(stretches, key=lambda each: (each.cluster, each.node, each.because, each.start_ms)):
+        last = merged[-1] if merged else None
+        if (
+            last is not None
+            and replace(each, start_ms=last.start_ms, end_ms=last.end_ms) == last
+            and (each.start_ms <= last.end_ms)
+        ):
+            merged[-1] = replace(last, end_ms=max(last.end_ms, each.end_ms))
+        else:
+            merged.append(each)
+    return [
+        {
+            "cluster": each.cluster,
+            "node": each.node,
+            "start_at": format_instant(each.start_ms),
+            "end_at": format_instant(each.end_ms),
+            "because": each.because,
+        }
+        for each in merged
+    ]
+
+
+def _gpu_hours(micro_gpu_ms: int) -> float:
+    return micro_gpu_ms / MICRO_GPU_MS_PER_GPU_HOUR

@@ -1,0 +1,159 @@
+"""`chargeback`: who pays what for which GPU-time."""
+
+import json
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Annotated, Any
+
+import typer
+
+from analytics.chargeback.statement import COSTS, DIMENSIONS
+from analytics.wastage.causes import Cause
+from api.answers import Question, Record
+from api.parameters import nearest
+from domain.errors import UsageError
+from service import words
+from service.cli import options
+from service.cli.options import AsOf, Cluster, Config, DataDir, Given, Model, Queue, Team
+from service.cli.output import FORMATS, Column, remark, table, write
+from service.cli.reader import open_reader
+
+_group = typer.Typer(help="Who pays what for which GPU-time.", no_args_is_help=True, rich_markup_mode=None)
+_MARKDOWN = "markdown"
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command group."""
+    app.add_typer(_group, name="chargeback")
+
+
+@_group.callback()
+def chargeback() -> None:
+    """Who pays what for which GPU-time."""
+
+
+@_group.command("show")
+def show(  # noqa: PLR0913 (each parameter is an option)
+    *,
+    month: Annotated[
+        str, typer.Option("--month", help="Year and month in the billing zone.", metavar="YYYY-MM")
+    ] = "current",
+    by: Annotated[
+        str,
+        typer.Option(
+            "--by",
+            help=f'What lines are kept apart by, with commas, of {", ".join(DIMENSIONS)}; "" for one.',
+            metavar="DIMENSIONS",
+        ),
+    ] = "team",
+    output: Annotated[
+        str,
+        typer.Option("--output", "-o", help="table, wide, json, csv, parquet or markdown.", metavar="FORMAT"),
+    ] = "table",
+    as_of: AsOf = None,
+    team: Team = None,
+    queue: Queue = None,
+    model: Model = None,
+    cluster: Cluster = None,
+    config: Config = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Show the statement of a month, or of its days until now."""
+    if output not in (*FORMATS, _MARKDOWN):
+        message = f"-o {output}: {nearest(output, (*FORMATS, _MARKDOWN))}"
+        raise UsageError(message)
+    question = Question(
+        as_of_ms=options.instant(as_of),
+        by=options.labels(by),
+        filters=options.filters(team=team, queue=queue, gpu_model=model, cluster=cluster),
+    )
+    with open_reader(Given(config=config, data_dir=data_dir).settings()) as reader:
+        document = reader.chargeback(month, question)
+    dimensions = question.by or ()
+    match output:
+        case "json":
+            typer.echo(json.dumps(document, indent=2, default=str))
+        case "csv" | "parquet":
+            write(document | {"rows": [_with_decimals(row) for row in document["rows"]]}, output, ())
+        case _:
+            columns = _columns(dimensions, document)
+            shown = [column for column in columns if output == "wide" or not column.wide]
+            rows = [*document["rows"], dict.fromkeys(dimensions[:1], "total") | document["total"]]
+            typer.echo(_markdown(rows, shown) if output == _MARKDOWN else table(rows, shown))
+            _remark_on(document)
+
+
+def _with_decimals(row: Record) -> Record:
+    """Costs come over HTTP as texts; a table's column of amounts is of numbers."""
+    return row | {name: None if row[name] is None else Decimal(row[name]) for name in COSTS}
+
+
+def _columns(dimensions: tuple[str, ...], document: Record) -> list[Column]:
+    def of(name: str, text: Callable[[Any], str]) -> Callable[[Record], str]:
+        return lambda row: text(row.get(name))
+
+    def at_least(name: str) -> Callable[[Record], str]:
+        def text(row: Record) -> str:
+            bound = row["causes_lower_bound"] and row[name] is not None
+            return f"{'>= ' if bound else ''}{words.number(row[name])}"
+
+        return text
+
+    money = document["currency"] or ""
+    centres = [Column(title="cost-centre", text=of("cost_centre", _text))]
+    return [
+        *(Column(title=name.replace("_", "-"), text=of(name, _text)) for name in dimensions),
+        *(centres if any("cost_centre" in row for row in document["rows"]) else []),
+        Column(title="gpu-h", text=of("gpu_hours", words.number)),
+        Column(title="held-gpu-h", text=of("held_gpu_hours", words.number)),
+        Column(title="useful-gpu-h", text=at_least(f"{Cause.USEFUL}_gpu_hours")),
+        Column(title="not-useful-gpu-h", text=at_least("not_useful_gpu_hours")),
+        *(
+            Column(
+                title=f"{cause}-gpu-h".replace("_", "-"),
+                text=of(f"{cause}_gpu_hours", words.number),
+                wide=True,
+            )
+            for cause in Cause
+            if cause is not Cause.USEFUL
+        ),
+        Column(title="unattributed-gpu-h", text=of("unattributed_gpu_hours", words.number), wide=True),
+        *(
+            Column(
+                title=f"{name.replace('_', '-')} {money}".rstrip(),
+                text=of(name, _text),
+                wide=name == "contracted_cost",
+            )
+            for name in COSTS
+        ),
+    ]
+
+
+def _text(value: object) -> str:
+    return "-" if value is None or value == "" else str(value)
+
+
+def _markdown(rows: list[Record], columns: list[Column]) -> str:
+    lines = [[column.title for column in columns], ["---"] * len(columns)]
+    lines += [[column.text(row).replace("|", "\\|") for column in columns] for row in rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _remark_on(document: Record) -> None:
+    """Over which days, whether the books close, and what is not known."""
+    state = "the whole month" if document["complete"] else f"its days until {document['as_of']}"
+    remark(f"{document['month']} in {document['zone']}, {state}, {document['billing']}")
+    books = document["books"]
+    if books is not None:
+        parts = {name: words.number(books[f"{name}_gpu_hours"]) for name in ("capacity", "held", "idle")}
+        more = {name: words.number(books[f"{name}_gpu_hours"]) for name in ("unavailable", "overlap")}
+        remark(
+            f"GPU-hours: capacity {parts['capacity']} = held {parts['held']} + idle {parts['idle']}"
+            f" + unavailable {more['unavailable']} - overlap {more['overlap']}"
+        )
+    missing = {"money": "money", "useful and not useful": "causes", "unused commitment": "commitment"}
+    for what, name in missing.items():
+        if document[f"no_{name}_because"]:
+            remark(f"no {what}: {document[f'no_{name}_because']}")
+    if document["unknown"]:
+        remark(f"{len(document['unknown'])} stretches on nodes are not known: figures are lower bounds there")

@@ -1,0 +1,247 @@
+"""Reading GPU metrics: from files once, from a running source again and again, on from where it stopped."""
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from collector.dcgm.answers import Part, read_saved
+from collector.dcgm.exporter import Scraped, read_file, take_answer
+from collector.dcgm.exporter_http import ExporterAddress
+from collector.dcgm.samples import Gathered
+from domain.errors import RecordingError, UnreachableError, UsageError
+from domain.window import MS_PER_SECOND, Clock, parse_duration, parse_instant
+from service.gpu_metrics_settings import GpuMetricsSettings
+from service.settings import read_secret
+from store.embedded import Store
+from store.gpu_samples import Read
+
+if TYPE_CHECKING:
+    from collector.dcgm.prometheus import Prometheus
+
+log = logging.getLogger("gpuledger.gpu_metrics")
+_EXPORTERS_AT_ONCE = 16
+_MS = timedelta(milliseconds=1)
+
+
+@dataclass(slots=True)
+class Taken:
+    """What was taken in: samples that were read, those that were new, and what was set aside by cause."""
+
+    read: int = 0
+    new: int = 0
+    failed: int = 0
+    set_aside: Counter[str] = field(default_factory=Counter)
+
+
+def prometheus_parts(  # noqa: PLR0913 (what a command's options say)
+    origins: Sequence[str],
+    *,
+    start: str | None,
+    end: str | None,
+    step: str | None,
+    match: str,
+    token_file: Path | None,
+    clock: Clock,
+) -> Iterator[Part]:
+    """
+    GPU metrics of a server, or of saved answers; what the arguments mean is checked before it is read.
+
+    Raises:
+        UsageError: an address comes with others, or without a start, or a length or instant is wrong.
+    """
+    length = None if step is None else parse_duration(step)
+    if not any(origin.startswith(("http://", "https://")) for origin in origins):
+        return read_saved(map(Path, origins), step_ms=_in_ms(length))
+    if len(origins) > 1 or start is None:
+        message = f"{' '.join(origins)}: expected one address, with --start INSTANT"
+        raise UsageError(message)
+    from collector.dcgm.prometheus import Prometheus, Range
+
+    asked = Range(
+        start_ms=parse_instant(start),
+        end_ms=clock.now_ms() if end is None else parse_instant(end),
+        step_seconds=30 if length is None else length // timedelta(seconds=1),
+    )
+    token = "" if token_file is None else read_secret(token_file, "--token-file")
+    return Prometheus(origins[0], token=token, match=match).parts(asked)
+
+
+def scrape_files(paths: Iterable[Path], step: str | None) -> Iterator[tuple[Path, Scraped]]:
+    """
+    Recorded scrapes of these files, and of all files in these folders.
+
+    Raises:
+        UsageError: the step is no length.
+        RecordingError: a file is missing, or holds no scrape.
+    """
+    length = None if step is None else parse_duration(step)
+    for path in paths:
+        if not path.exists():
+            message = f"{path}: no such file; expected answers of dcgm-exporter"
+            raise RecordingError(message)
+        for file in sorted(path.iterdir()) if path.is_dir() else [path]:
+            read_at_ms = int(file.stat().st_mtime * MS_PER_SECOND)
+            yield file, read_file(file, step_ms=_in_ms(length), single_at_ms=read_at_ms)
+
+
+def keep_parts(
+    store: Store, cluster: str, parts: Iterable[Part], progress: Callable[[int], None] | None = None
+) -> Taken:
+    """
+    Append parts as they come, each with its mark: a stop between two loses none and repeats none.
+
+    `progress` is told the number of samples read so far.
+    """
+    taken = Taken()
+    for part in parts:
+        mark = Read(until_ms=part.until_ms, seen_ms=part.until_ms)
+        frame, aside = part.samples.frame, part.samples.set_aside
+        taken.new += store.append_samples(cluster, part.source, frame, mark, set_aside=aside)
+        taken.read += frame.height
+        taken.set_aside += aside
+        if progress is not None:
+            progress(taken.read)
+    return taken
+
+
+def keep_scrapes(
+    store: Store,
+    cluster: str,
+    files: Iterable[tuple[Path, Scraped]],
+    progress: Callable[[int], None] | None = None,
+) -> Taken:
+    """Append recorded scrapes; each file is a source of its own, called after it. See `keep_parts`."""
+    taken = Taken()
+    for path, scraped in files:
+        mark = Read(until_ms=scraped.until_ms, seen_ms=scraped.until_ms, error=scraped.broken)
+        source = f"exporter/{path.name.partition('.')[0]}"
+        aside = Counter(scraped.samples.set_aside)
+        aside.update({f"a scrape that failed: {why}": count for why, count in scraped.failed.items()})
+        frame = scraped.samples.frame
+        taken.new += store.append_samples(cluster, source, frame, mark, set_aside=aside)
+        taken.read += frame.height
+        taken.failed += scraped.failed.total()
+        taken.set_aside += aside
+        if progress is not None:
+            progress(taken.read)
+    return taken
+
+
+class Poller:
+    """
+    Reads the GPU metrics of one cluster, again with each call of `poll`.
+
+    Args:
+        settings: where they come from.
+        store: keeps them, and knows up to where they were read.
+        clock: what now is.
+    """
+
+    def __init__(self, settings: GpuMetricsSettings, store: Store, clock: Clock) -> None:
+        self._settings = settings
+        self._store = store
+        self._clock = clock
+        self._step_ms = int(settings.step.total_seconds()) * MS_PER_SECOND
+        self._prometheus = _prometheus(settings)
+        self._gathered: dict[str, Gathered] = {}
+
+    def poll(self) -> int:
+        """Read what is new; gives the number of new samples. What does not answer is marked and told."""
+        if self._prometheus is not None:
+            return self._ask(self._prometheus)
+        return self._scrape()
+
+    def close(self) -> None:
+        """Let go of the connections."""
+        if self._prometheus is not None:
+            self._prometheus.close()
+
+    def _ask(self, prometheus: "Prometheus") -> int:
+        from collector.dcgm.prometheus import Range
+
+        now_ms = self._clock.now_ms()
+        until_ms = self._read_until_ms(prometheus.source)
+        start_ms = now_ms - int(self._settings.backfill.total_seconds()) * MS_PER_SECOND
+        # The newest step is left for the next time: Prometheus may not have stored all of it yet.
+        asked = Range(
+            start_ms=start_ms if until_ms is None else max(until_ms, start_ms),
+            end_ms=max(now_ms - self._step_ms, start_ms if until_ms is None else until_ms),
+            step_seconds=self._step_ms // MS_PER_SECOND,
+        )
+        try:
+            return keep_parts(self._store, self._settings.cluster, prometheus.parts(asked)).new
+        except UnreachableError as error:
+            self._failed(prometheus.source, error)
+            return 0
+
+    def _scrape(self) -> int:
+        exporters = [ExporterAddress(url) for url in self._settings.exporters]
+        at_ms = self._clock.now_ms()
+        new = 0
+        with ThreadPoolExecutor(min(_EXPORTERS_AT_ONCE, len(exporters))) as pool:
+            for exporter, answer in zip(exporters, pool.map(_scraped, exporters), strict=True):
+                if isinstance(answer, UnreachableError):
+                    self._failed(exporter.source, answer)
+                    continue
+                gathered = self._gathered.setdefault(exporter.source, Gathered())
+                take_answer(gathered, answer, at_ms)
+                samples = gathered.samples(self._step_ms)
+                mark = Read(until_ms=at_ms + self._step_ms, seen_ms=at_ms)
+                new += self._store.append_samples(
+                    self._settings.cluster,
+                    exporter.source,
+                    samples.frame,
+                    mark,
+                    set_aside=samples.set_aside,
+                )
+        return new
+
+    def _read_until_ms(self, source: str) -> int | None:
+        for mark in self._store.sample_marks():
+            if (mark["cluster"], mark["source"]) == (self._settings.cluster, source):
+                until_ms = mark["read_until_ms"]
+                return until_ms if isinstance(until_ms, int) and until_ms else None
+        return None
+
+    def _failed(self, source: str, error: UnreachableError) -> None:
+        log.warning(
+            "GPU metrics were not read",
+            extra={"cluster": self._settings.cluster, "source": source, "error": str(error)},
+        )
+        self._store.mark_samples(
+            self._settings.cluster, source, Read(until_ms=0, seen_ms=0, error=str(error))
+        )
+
+
+def pollers(
+    settings: Iterable[GpuMetricsSettings], store: Store, clock: Clock
+) -> Iterator[tuple[str, int, Poller]]:
+    """A poller for each source, with its name and how often to call it, in seconds."""
+    for number, one in enumerate(settings):
+        poller = Poller(one, store, clock)
+        yield f"gpu-metrics/{one.cluster}/{number}", int(one.step.total_seconds()), poller
+
+
+def _prometheus(settings: GpuMetricsSettings) -> "Prometheus | None":
+    if settings.prometheus is None:
+        return None
+    from collector.dcgm.prometheus import Prometheus
+
+    token = "" if settings.token_file is None else read_secret(settings.token_file, "gpu_metrics.token_file")
+    return Prometheus(settings.prometheus, token=token, match=settings.match)
+
+
+def _in_ms(length: timedelta | None) -> int | None:
+    return None if length is None else length // _MS
+
+
+def _scraped(exporter: ExporterAddress) -> str | UnreachableError:
+    try:
+        return exporter.scrape()
+    except UnreachableError as error:
+        return error

@@ -1,0 +1,174 @@
+"""What was held and what was there, as money looks at it: stays with their owner, nodes with their price."""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import pairwise
+from typing import Any, Final
+
+import msgspec
+
+from analytics.chargeback.usage import NodeStretch, Owner, Stay
+from domain.facts import ObjectKind
+from domain.money import CapacityType, Sku
+from domain.objects import Node, ResourceFlavor
+from domain.window import Window
+from store.embedded import Store
+
+# GPU-time of workloads whose stamps contradict each other: on the node it is held, and nobody pays for it.
+SET_ASIDE: Final = "__set_aside__"
+
+# One row per pod that held GPUs in the window, with whom its workload belonged to when submitted.
+_STAYS: Final = """
+select
+    holding.cluster,
+    holding.node,
+    holding.gpu_model,
+    holding.micro_gpus,
+    holding.bound_ms,
+    holding.released_ms,
+    workload.team,
+    workload.project,
+    workload.user_name,
+    workload.queue,
+    workload.skewed
+from holding
+inner join workload
+    on holding.cluster = workload.cluster and holding.workload_uid = workload.workload_uid
+where
+    (holding.micro_gpus is null or holding.micro_gpus > 0)
+    and holding.bound_ms < $end_ms
+    and (holding.released_ms is null or holding.released_ms > $start_ms)
+order by holding.cluster, holding.node, holding.bound_ms, holding.pod_uid
+"""
+
+# One row per node and stretch of unchanged capacity that touches the window.
+_NODES: Final = """
+select cluster, node, gpu_model, start_ms, end_ms, capacity_micro_gpus, allocatable_micro_gpus, schedulable
+from node_capacity
+where
+    start_ms < $end_ms
+    and (end_ms is null or end_ms > $start_ms)
+    and (capacity_micro_gpus is null or capacity_micro_gpus > 0)
+order by cluster, node, start_ms
+"""
+
+# How clouds and Karpenter say on a node that it was bought as spot or reserved.
+_BOUGHT: Final = {
+    ("karpenter.sh/capacity-type", "spot"): CapacityType.SPOT,
+    ("karpenter.sh/capacity-type", "reserved"): CapacityType.RESERVED,
+    ("eks.amazonaws.com/capacityType", "SPOT"): CapacityType.SPOT,
+    ("eks.amazonaws.com/capacityType", "CAPACITY_BLOCK"): CapacityType.RESERVED,
+    ("cloud.google.com/gke-spot", "true"): CapacityType.SPOT,
+    ("cloud.google.com/gke-provisioning", "spot"): CapacityType.SPOT,
+    ("kubernetes.azure.com/scalesetpriority", "spot"): CapacityType.SPOT,
+}
+_NODE = msgspec.json.Decoder(Node)
+_FLAVOR = msgspec.json.Decoder(ResourceFlavor)
+Labels = Mapping[str, str]
+
+
+def stays(store: Store, window: Window) -> list[Stay]:
+    """Every stay on GPUs that touches the window."""
+    return [_stay(row) for row in store.rows(_STAYS, _bounds(window))]
+
+
+def _stay(row: Mapping[str, Any]) -> Stay:
+    owner = Owner(team=SET_ASIDE)
+    if not row["skewed"]:
+        owner = Owner(team=row["team"], project=row["project"], user=row["user_name"], queue=row["queue"])
+    return Stay(
+        cluster=row["cluster"],
+        node=row["node"],
+        sku=Sku(gpu_model=row["gpu_model"]),
+        micro_gpus=row["micro_gpus"],
+        start_ms=row["bound_ms"],
+        end_ms=row["released_ms"],
+        owners=(owner,),
+    )
+
+
+def node_stretches(store: Store, window: Window, priced_labels: Collection[str]) -> list[NodeStretch]:
+    """
+    Nodes with GPUs over the window, cut where their capacity, or what they are priced by, changes.
+
+    Args:
+        priced_labels: keys of node labels that the price book looks at.
+    """
+    described: dict[str, _Cluster] = {}
+    found: list[NodeStretch] = []
+    for row in store.rows(_NODES, _bounds(window)):
+        told: dict[str, Any] = row
+        cluster = str(told["cluster"])
+        if cluster not in described:
+            described[cluster] = _Cluster(store, cluster)
+        for start_ms, end_ms, labels in described[cluster].labelled(told):
+            found.append(
+                NodeStretch(
+                    cluster=cluster,
+                    node=told["node"],
+                    sku=Sku(
+                        gpu_model=told["gpu_model"],
+                        flavor=described[cluster].flavor(labels),
+                        capacity_type=capacity_type(labels),
+                        node_labels=frozenset((key, labels[key]) for key in priced_labels if key in labels),
+                    ),
+                    start_ms=start_ms,
+                    end_ms=end_ms,
+                    capacity_micro_gpus=told["capacity_micro_gpus"],
+                    allocatable_micro_gpus=told["allocatable_micro_gpus"],
+                    schedulable=told["schedulable"],
+                )
+            )
+    return found
+
+
+def capacity_type(labels: Labels) -> CapacityType:
+    """
+    How a node was bought, by the labels of Karpenter and the clouds; on demand where none says so.
+
+    >>> capacity_type({"karpenter.sh/capacity-type": "spot"})
+    <CapacityType.SPOT: 'spot'>
+    """
+    return next((_BOUGHT[label] for label in labels.items() if label in _BOUGHT), CapacityType.ON_DEMAND)
+
+
+class _Cluster:
+    """What the nodes and flavors of a cluster say of themselves."""
+
+    def __init__(self, store: Store, cluster: str) -> None:
+        self._labels: dict[str, list[tuple[int, Labels]]] = defaultdict(list)
+        self._flavors: dict[str, Labels] = {}
+        for description in store.descriptions(cluster, (ObjectKind.NODE, ObjectKind.RESOURCE_FLAVOR)):
+            if description.kind is ObjectKind.NODE:
+                labels = _NODE.decode(description.body).labels
+                self._labels[description.name].append((description.from_ms, labels))
+            else:
+                self._flavors[description.name] = _FLAVOR.decode(description.body).node_labels
+        for told in self._labels.values():
+            told.sort(key=lambda each: each[0])
+
+    def labelled(self, row: Mapping[str, Any]) -> Iterator[tuple[int, int | None, Labels]]:
+        """The stretch, cut where the node's labels change."""
+        start_ms, end_ms = row["start_ms"], row["end_ms"]
+        told = self._labels.get(row["node"], [])
+        inside = [at for at, _ in told if start_ms < at and (end_ms is None or at < end_ms)]
+        for left, right in pairwise([*_unique([start_ms, *inside]), end_ms]):
+            labels: Labels = next((labels for at, labels in reversed(told) if at <= left), {})
+            yield left, right, labels
+
+    def flavor(self, labels: Labels) -> str:
+        """The ResourceFlavor whose node labels fit most closely; empty where none names these nodes."""
+        fitting = [
+            (-len(wanted), name)
+            for name, wanted in self._flavors.items()
+            if wanted and wanted.items() <= labels.items()
+        ]
+        return min(fitting)[1] if fitting else ""
+
+
+def _unique(instants: Iterable[int]) -> list[int]:
+    return sorted(set(instants))
+
+
+def _bounds(window: Window) -> dict[str, int]:
+    return {"start_ms": window.start_ms, "end_ms": window.end_ms}

@@ -1,0 +1,185 @@
+"""The section `money` of the settings: the price book, inline or in a file, and who pays what."""
+
+import csv
+from collections.abc import Iterable
+from datetime import date, datetime, tzinfo
+from decimal import Decimal
+from pathlib import Path
+from typing import Annotated, Any
+
+import yaml
+from pydantic import AfterValidator, BeforeValidator, ValidationError
+
+from analytics.chargeback.agreement import Agreement
+from analytics.chargeback.distribution import IdlePolicy
+from analytics.chargeback.statement import Billing
+from domain.calendar import billing_zone
+from domain.errors import PolicyError, SettingsError, UsageError
+from domain.money import CapacityType, Currency, Price, PriceBook
+from domain.window import parse_instant, to_ms
+from service.setting_types import Section
+
+_TABLE_SUFFIXES = frozenset({".csv"})
+_TEXT_SUFFIXES = frozenset({".yaml", ".yml"})
+
+
+def _from(value: object) -> object:
+    # YAML reads an unquoted instant as a datetime, and an unquoted date as a date.
+    return value.isoformat() if isinstance(value, date) else value
+
+
+def _amount(value: object) -> object:
+    # The number as it is written: 0.1 as a binary fraction would be another price.
+    return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
+
+
+def _decimal(value: object) -> object:
+    try:
+        return Decimal(str(_amount(value)))
+    except ArithmeticError as cause:
+        message = 'an amount per GPU-hour, for example "2.50"'
+        raise ValueError(message) from cause
+
+
+def _zone(name: str) -> str:
+    try:
+        billing_zone(name)
+    except UsageError as cause:
+        message = "an IANA time zone, for example Europe/Berlin or UTC"
+        raise ValueError(message) from cause
+    return name
+
+
+def _code(code: str) -> str:
+    try:
+        return Currency.of(code).code
+    except PolicyError as cause:
+        message = "an ISO 4217 code, for example EUR"
+        raise ValueError(message) from cause
+
+
+Since = Annotated[str, BeforeValidator(_from)]
+Amount = Annotated[Decimal, BeforeValidator(_decimal)]
+
+
+class PriceSettings(Section):
+    """A row of the price book, as `domain.money.Price`. A date begins with its day in the billing zone."""
+
+    valid_from: Since
+    valid_to: Since | None = None
+    list: Amount
+    contracted: Amount | None = None
+    effective: Amount | None = None
+    model: str = "*"
+    flavor: str = "*"
+    capacity_type: CapacityType | None = None
+    node_labels: dict[str, str] = {}
+
+    def price(self, zone: tzinfo) -> Price:
+        """
+        The row in the words of the domain.
+
+        Raises:
+            PolicyError: an amount or its time makes no sense.
+            UsageError: an instant is none.
+        """
+        return Price(
+            listed=self.list,
+            contracted=self.contracted,
+            effective=self.effective,
+            gpu_model=self.model,
+            flavor=self.flavor,
+            capacity_type=self.capacity_type,
+            node_labels=frozenset(self.node_labels.items()),
+            valid_from_ms=_instant_ms(self.valid_from, zone),
+            valid_to_ms=None if self.valid_to is None else _instant_ms(self.valid_to, zone),
+        )
+
+
+class MoneySettings(Section):
+    """Prices and who pays them. Without prices there are GPU-hours only."""
+
+    currency: Annotated[str, AfterValidator(_code)] = "USD"
+    zone: Annotated[str, AfterValidator(_zone)] = "UTC"
+    billing: Billing = Billing.SHOWBACK
+    idle: IdlePolicy = IdlePolicy.NONE
+    distribute_unavailable: bool = False
+    prices: tuple[PriceSettings, ...] = ()
+    price_file: Path | None = None
+    cost_centres: dict[str, str] = {}
+
+    def agreement(self) -> Agreement:
+        """
+        All of it in the words of the domain.
+
+        Raises:
+            SettingsError: the price file cannot be read, or a price makes no sense.
+        """
+        zone = billing_zone(self.zone)
+        rows = self.prices + (() if self.price_file is None else read_prices(self.price_file))
+        try:
+            book = PriceBook(tuple(row.price(zone) for row in rows))
+        except (PolicyError, UsageError) as cause:
+            message = f"settings, money.prices: {cause}"
+            raise SettingsError(message) from cause
+        return Agreement(
+            currency=Currency.of(self.currency),
+            book=book,
+            zone=zone,
+            zone_name=self.zone,
+            billing=self.billing,
+            idle=self.idle,
+            unavailable_too=self.distribute_unavailable,
+            cost_centres=self.cost_centres,
+        )
+
+
+def read_prices(path: Path) -> tuple[PriceSettings, ...]:
+    """
+    The rows of a price file: a YAML list, or CSV with the same names as columns.
+
+    In CSV an empty field stands for nothing given, and node_labels are written `key=value;key=value`.
+
+    Raises:
+        SettingsError: the file cannot be read, or a row is wrong.
+    """
+    if path.suffix not in _TABLE_SUFFIXES | _TEXT_SUFFIXES:
+        message = f'money.price_file = "{path}": expected a file that ends in .csv, .yaml or .yml'
+        raise SettingsError(message)
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+        rows = list(_of_csv(text)) if path.suffix in _TABLE_SUFFIXES else yaml.safe_load(text)
+    except (OSError, UnicodeDecodeError, yaml.YAMLError, csv.Error) as cause:
+        message = f'money.price_file = "{path}": cannot be read ({cause}); expected rows of prices'
+        raise SettingsError(message) from cause
+    if not isinstance(rows, list):
+        message = f'money.price_file = "{path}": expected a list of prices, each with valid_from and list'
+        raise SettingsError(message)
+    return tuple(_row(path, number, row) for number, row in enumerate(rows, start=1))
+
+
+def _of_csv(text: str) -> Iterable[dict[str, Any]]:
+    for read in csv.DictReader(text.splitlines()):
+        row: dict[str, Any] = {name: value for name, value in read.items() if value}
+        if "node_labels" in row:
+            pairs = (pair.partition("=") for pair in row["node_labels"].split(";"))
+            row["node_labels"] = {key.strip(): value.strip() for key, _, value in pairs}
+        yield row
+
+
+def _row(path: Path, number: int, row: object) -> PriceSettings:
+    try:
+        return PriceSettings.model_validate(row)
+    except ValidationError as cause:
+        first = cause.errors()[0]
+        place = ".".join(map(str, first["loc"])) or "the row"
+        message = f'money.price_file = "{path}", row {number}, {place}: {first["msg"]}'
+        raise SettingsError(message) from cause
+
+
+def _instant_ms(text: str, zone: tzinfo) -> int:
+    try:
+        day = date.fromisoformat(text)
+    except ValueError:
+        return parse_instant(text)
+    return to_ms(datetime(day.year, day.month, day.day, tzinfo=zone))

@@ -1,0 +1,89 @@
+"""The price book as it is written: inline, in YAML, in CSV; and what is wrong with it."""
+
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from domain.errors import SettingsError
+from domain.money import CapacityType, Sku
+from domain.window import parse_instant
+from service.settings_file import load_settings
+
+CSV = """\
+model,flavor,capacity_type,valid_from,list,contracted,node_labels
+*H100*,,spot,2026-01-01,1.25,,zone=a;tier=gold
+*,,,2026-01-01T00:00:00+01:00,2.50,2.00,
+"""
+YAML = """\
+- model: "*H100*"
+  capacity_type: spot
+  valid_from: 2026-01-01
+  list: 1.25
+  node_labels: {zone: a, tier: gold}
+- {valid_from: 2026-01-01T00:00:00+01:00, list: 2.5, contracted: 2.0}
+"""
+
+
+def money(tmp_path: Path, **section: Any) -> Any:
+    import yaml
+
+    file = tmp_path / "gpuledger.yaml"
+    file.write_text(yaml.safe_dump({"money": section}))
+    return load_settings(file).money.agreement()
+
+
+@pytest.mark.parametrize(("name", "text"), [("prices.csv", CSV), ("prices.yaml", YAML)])
+def test_a_price_file_is_a_table_or_a_list(tmp_path: Path, name: str, text: str) -> None:
+    file = tmp_path / name
+    file.write_text(text)
+    book = money(tmp_path, zone="Europe/Berlin", price_file=str(file)).book
+    # The day begins at midnight in Berlin.
+    assert {price.valid_from_ms for price in book.prices} == {parse_instant("2025-12-31T23:00:00Z")}
+    labels = frozenset({("zone", "a"), ("tier", "gold"), ("more", "x")})
+    spot = Sku(gpu_model="NVIDIA-H100-80GB", capacity_type=CapacityType.SPOT, node_labels=labels)
+    at_ms = parse_instant("2026-06-01T00:00:00Z")
+    assert book.price(spot, at_ms).listed == Decimal("1.25")
+    other = book.price(Sku(gpu_model="NVIDIA-L40S"), at_ms)
+    assert (other.listed, other.contracted_price) == (Decimal("2.5"), Decimal(2))
+
+
+def test_prices_stand_in_the_settings_too_and_a_number_is_read_as_it_is_written(tmp_path: Path) -> None:
+    prices = [{"valid_from": "2026-01-01", "list": 0.1}]
+    agreed = money(tmp_path, currency="EUR", prices=prices, cost_centres={"nlp": "4711"})
+    assert (agreed.currency.code, agreed.book.prices[0].listed) == ("EUR", Decimal("0.1"))
+    assert agreed.cost_centres == {"nlp": "4711"}
+
+
+def test_without_the_section_there_are_no_prices() -> None:
+    assert load_settings().money.agreement().book.prices == ()
+
+
+@pytest.mark.parametrize(
+    ("section", "says"),
+    [
+        ({"currency": "euro"}, "ISO 4217"),
+        ({"zone": "Berlin"}, "IANA"),
+        ({"prices": [{"valid_from": "2026-01-01", "list": "cheap"}]}, "amount per GPU-hour"),
+        ({"prices": [{"valid_from": "2026-01-01", "list": "-1"}]}, "at least 0"),
+        ({"prices": [{"valid_from": "soon", "list": "1"}]}, "RFC 3339"),
+        ({"prices": [{"valid_from": "2026-01-01", "list": "1"}] * 2}, "stands there twice"),
+        ({"prices": [{"valid_from": "2026-01-01", "list": "1", "modle": "A100"}]}, "modle"),
+        ({"price_file": "prices.txt"}, "ends in .csv"),
+        ({"price_file": "nowhere.csv"}, "cannot be read"),
+        ({"idle": "somehow"}, "by_quota"),
+    ],
+)
+def test_a_wrong_price_ends_the_program_at_the_start(
+    tmp_path: Path, section: dict[str, Any], says: str
+) -> None:
+    with pytest.raises(SettingsError, match=says):
+        money(tmp_path, **section)
+
+
+def test_a_wrong_row_of_a_file_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "prices.csv"
+    file.write_text("valid_from,list\n2026-01-01,1\n2026-02-01,\n")
+    with pytest.raises(SettingsError, match="row 2, list"):
+        money(tmp_path, price_file=str(file))
