@@ -1,8 +1,8 @@
-# `make check` is exactly what CI runs. Another interpreter: make check PYTHON=python3
+# CI runs `make check`, then `make long`. Another interpreter: make check PYTHON=python3
 PYTHON ?= .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help check fast format lint types imports sql docs-current test golden docs demo
+.PHONY: help check fast format lint types imports sql docs-current test long golden docs demo
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -31,6 +31,9 @@ docs-current:  ## generated pages are what `make docs` would write
 
 test:  ## every test and doctest
 	$(PYTHON) -m pytest -n 2
+
+long:  ## the tests that take minutes: all schedules of trouble, many kills
+	$(PYTHON) -m pytest -n 2 -m long
 
 golden:  ## rewrite the expectations of golden cases; review the diff like code
 	$(PYTHON) -m pytest -n 0 tests --golden-rewrite

@@ -1,12 +1,12 @@
 """
 What Prometheus scrapes: series made from prepared measurements, never from a query.
 
-A metric's series are `gpuledger_<name>`, in base units. An undefined value has no series; a value
-that is only a lower bound is marked 1 by a companion.
+A metric's series are `gpuledger_<name>`, in base units. An undefined value has no series; a value that is
+only a lower bound is marked 1 by a companion.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -60,12 +60,19 @@ class Exporter(Collector):
     Args:
         registry: metrics by name; measurements of others are not shown.
         clock: this machine's, which Prometheus shares and a played sample does not.
+        alarms: the reason of each alarm that sounds now, by its name.
 
     Raises:
         PolicyError: a metric exports a label that is not among `LABELS`.
     """
 
-    def __init__(self, registry: Mapping[str, Metric], clock: Clock = _CLOCK) -> None:
+    def __init__(
+        self,
+        registry: Mapping[str, Metric],
+        clock: Clock = _CLOCK,
+        *,
+        alarms: Callable[[], Mapping[str, str]] = dict,
+    ) -> None:
         for metric in registry.values():
             strangers = {*metric.labels, *metric.extra_labels} - LABELS
             if strangers:
@@ -76,6 +83,7 @@ class Exporter(Collector):
                 raise PolicyError(message)
         self._metrics = registry
         self._clock = clock
+        self._alarms = alarms
         self._snapshot: _Snapshot | None = None
         self._own = CollectorRegistry()
         self._own.register(self)
@@ -111,7 +119,8 @@ class Exporter(Collector):
 
     @override
     def collect(self) -> Iterator[Family]:
-        """The families of the newest snapshot."""
+        """The alarms of now, and the families of the newest snapshot."""
+        yield from _sounding(self._alarms())
         snapshot = self._snapshot
         if snapshot is None:
             return
@@ -128,6 +137,17 @@ class Exporter(Collector):
             undefined.update((name, OVER_BUDGET) for _ in told[SERIES_BUDGET:])
             yield from _families(metric, told[:SERIES_BUDGET])
         yield from _about_itself(snapshot, undefined)
+
+
+def _sounding(alarms: Mapping[str, str]) -> Iterator[Family]:
+    if not alarms:
+        return
+    family = GaugeMetricFamily(
+        f"{PREFIX}alarm", "1 for each alarm of gpuledger itself that sounds now.", labels=["alarm"]
+    )
+    for name in alarms:
+        family.add_metric([name], 1)
+    yield family
 
 
 def _families(metric: Metric, samples: list[Sample]) -> Iterator[Family]:

@@ -1,6 +1,9 @@
 """Stays of a workload whose pods nobody reads: admission stands for placement and for holding."""
 
+from dataclasses import replace
+
 from analytics.history import WorkloadFacts
+from domain import objects
 from domain.workload import Attempt, Eviction, Holding, Outcome, Span, State
 
 SOURCE = "admission"
@@ -71,3 +74,14 @@ def admitted_stays(
             )
         )
     return tuple(attempts), tuple(holdings)
+
+
+def unless_dispatched(facts: WorkloadFacts) -> WorkloadFacts:
+    """
+    The facts; where MultiKueue gave the workload to another cluster, as one whose pods nobody reads.
+
+    The cluster that manages the others never has pods of it.
+    """
+    bodies = (history.latest for history in facts.queueing)
+    dispatched = any(isinstance(body, objects.Workload) and body.dispatched_to for body in bodies)
+    return replace(facts, pods_observed=False) if dispatched else facts

@@ -10,9 +10,9 @@ _HEAD = """\
 Each is declared once, in `analytics/metrics/`; the API, the exporter, the alert rules and the pages are
 made from the declarations. Series are called `gpuledger_<name>`; GPU-hours are exported in GPU-seconds,
 for Prometheus wants base units. Exported figures of a window look back 24 hours, those by service class
-over the window of the class's target (6 hours for interactive); both are settings. Values are as of an instant: facts that
-happen later never change them. A value may be *undefined*, with a reason, or *a lower bound*; zero never
-stands for unknown.
+over the window of the class's target (6 hours for interactive); both are settings. Values are as of an
+instant: facts that happen later never change them. A value may be *undefined*, with a reason, or
+*a lower bound*; zero never stands for unknown.
 """
 
 

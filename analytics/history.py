@@ -165,8 +165,8 @@ class WorkloadFacts:
     The facts about one workload.
 
     `queueing` are its Kueue Workloads (several for slices and variants) or its PodGroup, `jobs`
-    its job objects, `pods` all pods that were ever made for it. Without `pods_observed` nobody
-    reads the pods of the cluster, and admission stands for placement.
+    its job objects with the resource claims of its pods, `pods` all pods that were ever made for
+    it. Without `pods_observed` nobody reads its pods, and admission stands for placement.
     """
 
     uid: str
@@ -176,3 +176,28 @@ class WorkloadFacts:
     catalog: Catalog
     events: tuple[EventSighting, ...] = ()
     pods_observed: bool = True
+
+    @property
+    def top_jobs(self) -> tuple[History, ...]:
+        """The job objects that none of the others owns: they speak for the workload."""
+        jobs = {history.uid for history in self.jobs}
+        return tuple(
+            history
+            for history in self.jobs
+            if history.kind is not ObjectKind.RESOURCE_CLAIM and _owner_uid(history) not in jobs
+        )
+
+    def jobs_below(self, above: Iterable[History]) -> tuple[History, ...]:
+        """The job objects that these own."""
+        owners = {history.uid for history in above}
+        return tuple(history for history in self.jobs if _owner_uid(history) in owners - {history.uid})
+
+    @property
+    def claims(self) -> tuple[History, ...]:
+        """The resource claims of its pods; one that others share is that of its first user's workload."""
+        return tuple(history for history in self.jobs if history.kind is ObjectKind.RESOURCE_CLAIM)
+
+
+def _owner_uid(job: History) -> str:
+    body = job.latest
+    return body.owner.uid if isinstance(body, objects.JobBody) and body.owner is not None else ""

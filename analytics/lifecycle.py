@@ -9,8 +9,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from analytics.admission import admitted_stays
+from analytics.admission import admitted_stays, unless_dispatched
+from analytics.claims import asked_micro_gpus, with_claims
 from analytics.history import History, WorkloadFacts
+from analytics.placeholders import replaced
 from analytics.pods import Instant, PodCourse, pod_course
 from analytics.requests import min_members, requested_micro_gpus
 from analytics.standing import Standing
@@ -63,7 +65,8 @@ def live(facts: WorkloadFacts, *, skew_tolerated: timedelta = SKEW_TOLERATED) ->
     Source: definitions, sections 1 and 2; states after Kueue's conditions, Volcano's phases and
     the pods themselves.
     """
-    pods = tuple(pod_course(pod, catalog=facts.catalog, events=facts.events) for pod in facts.pods)
+    facts = unless_dispatched(facts)
+    pods = replaced(tuple(pod_course(pod, catalog=facts.catalog, events=facts.events) for pod in facts.pods))
     submitted_ms = _submitted_ms(facts)
     standing = Standing.of(facts, pods)
     stays = Stays(facts=facts, min_members=min_members(facts))
@@ -85,7 +88,7 @@ def live(facts: WorkloadFacts, *, skew_tolerated: timedelta = SKEW_TOLERATED) ->
         now_ms = steps[position].at_ms
     _close(course, None)
     spans, outcome = tuple(course.spans), _outcome(course, standing, stays)
-    attempts, holdings = stays.attempts(), stays.holdings()
+    attempts, holdings = stays.attempts(), with_claims(stays.holdings(), facts)
     if not facts.pods_observed:
         attempts, holdings = admitted_stays(
             facts,
@@ -113,7 +116,7 @@ def live(facts: WorkloadFacts, *, skew_tolerated: timedelta = SKEW_TOLERATED) ->
 def _submitted_ms(facts: WorkloadFacts) -> int:
     """The earlier creation of the queueing object and its job object; a pod is its own job."""
     queueing = [history.created_ms for history in facts.queueing]
-    jobs = [history.created_ms for history in facts.jobs]
+    jobs = [history.created_ms for history in facts.top_jobs]
     owners = {owner.uid for history in facts.queueing for owner in _owners(history)}
     own_pods = [pod.created_ms for pod in facts.pods if pod.uid == facts.uid or pod.uid in owners]
     known = queueing + jobs + own_pods
@@ -122,6 +125,8 @@ def _submitted_ms(facts: WorkloadFacts) -> int:
 
 def _owners(history: History) -> tuple[objects.Owner, ...]:
     body = history.latest
+    if isinstance(body, objects.PodGroup):
+        return (body.owner,) if body.owner is not None else ()
     return body.owners if isinstance(body, objects.Workload) else ()
 
 
@@ -270,7 +275,7 @@ def _member_waits(pods: tuple[PodCourse, ...], stays: Stays, facts: WorkloadFact
         if end_ms is not None and end_ms <= start_ms:
             continue
         stretch = facts.catalog.at(pod.node, pod.bound.at_ms) if pod.bound else None
-        quantity = facts.catalog.micro_gpus(pod.body.gpu_requests, stretch)
+        quantity = asked_micro_gpus(facts, pod.body, stretch)
         waits.append(MemberWait(pod_uid=pod.uid, start_ms=start_ms, end_ms=end_ms, micro_gpus=quantity))
     return tuple(waits)
 

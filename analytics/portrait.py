@@ -10,6 +10,15 @@ from domain.facts import Moment, ObjectKind
 from domain.tenant import Subject, Tenancy
 from domain.workload import Life
 
+_LABELLED = (
+    objects.Workload,
+    objects.PodGroup,
+    objects.Job,
+    objects.VolcanoJob,
+    objects.JobObject,
+    objects.Pod,
+)
+
 
 @dataclass(slots=True, kw_only=True)
 class Surroundings:
@@ -120,8 +129,8 @@ def reservations(history: History, catalog: Catalog) -> list[tuple[str, int | No
 
 
 def _user_object(facts: WorkloadFacts) -> tuple[str, str, str, str]:
-    if facts.jobs:
-        job = facts.jobs[0]
+    if facts.top_jobs:
+        job = facts.top_jobs[0]
         return job.kind, job.name, job.namespace, job.uid
     if facts.queueing:
         top = facts.queueing[0]
@@ -152,20 +161,19 @@ def _queue(facts: WorkloadFacts, namespace: str, around: Surroundings) -> str:
             return next((queue for queue in reversed(served) if queue), local or body.local_queue)
         if isinstance(body, objects.PodGroup):
             return body.queue
-    for history in facts.jobs:
+    for history in (*facts.top_jobs, *facts.jobs):
         body = history.original
-        if isinstance(body, (objects.Job, objects.VolcanoJob)) and body.queue:
+        if isinstance(body, objects.JobBody) and body.queue:
             return around.local_queues.get((namespace, body.queue), body.queue)
-    return ""
+    pods = (history.original for history in facts.pods)
+    return next((body.queue for body in pods if isinstance(body, objects.Pod) and body.queue), "")
 
 
 def _priority_class(facts: WorkloadFacts) -> str:
     names: list[str] = []
-    for history in (*facts.queueing, *facts.jobs, *facts.pods):
+    for history in (*facts.queueing, *facts.top_jobs, *facts.jobs, *facts.pods):
         body = history.original
-        if isinstance(
-            body, (objects.Workload, objects.PodGroup, objects.Job, objects.VolcanoJob, objects.Pod)
-        ):
+        if isinstance(body, _LABELLED):
             names.append(body.priority_class)
     return next(filter(None, names), "")
 
@@ -173,10 +181,8 @@ def _priority_class(facts: WorkloadFacts) -> str:
 def _labels(facts: WorkloadFacts) -> dict[str, str]:
     """Labels of the pods, over them those of the queueing object and of the job."""
     labels: dict[str, str] = {}
-    for history in (*facts.pods[:1], *facts.queueing, *facts.jobs):
+    for history in (*facts.pods[:1], *facts.queueing, *facts.jobs, *facts.top_jobs):
         body = history.original
-        if isinstance(
-            body, (objects.Workload, objects.PodGroup, objects.Job, objects.VolcanoJob, objects.Pod)
-        ):
+        if isinstance(body, _LABELLED):
             labels |= body.labels
     return labels

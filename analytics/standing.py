@@ -11,9 +11,13 @@ from domain import objects
 from domain.facts import Moment, ObjectKind, Transition
 from domain.workload import Eviction, Mechanism, Outcome, State
 
-_FINISHED_PHASES = frozenset({"Completed", "Failed", "Aborted", "Terminated", "Finished"})
+_FINISHED_PHASES = frozenset(
+    {"Completed", "Failed", "Aborted", "Terminated", "Finished", "Complete", "Succeeded", "ValidationFailed"}
+)
 _SUCCESS = frozenset({"Succeeded", "Complete", "Completed", "Finished"})
-_GROUP_KINDS = (ObjectKind.VOLCANO_POD_GROUP, ObjectKind.PLUGIN_POD_GROUP)
+_ENDS = frozenset({"Complete", "Completed", "Succeeded", "Failed"})
+# KAI's and Kubernetes' PodGroups tell no phase: their pods tell when they are over.
+_SILENT_GROUPS = frozenset({ObjectKind.KAI_POD_GROUP, ObjectKind.POD_GROUP})
 
 
 @dataclass(slots=True)
@@ -35,7 +39,7 @@ class _Queueing:
 
 @dataclass(slots=True)
 class _Job:
-    """One job object: a JobSet has several."""
+    """One job object that no other one owns; without their JobSet, its Jobs are several."""
 
     finished: str = ""
     gone: bool = False
@@ -49,6 +53,7 @@ class _Group:
 
     phase: str | None = None
     gone: bool = False
+    silent: bool = False
 
 
 @dataclass(slots=True)
@@ -74,9 +79,13 @@ class Standing:
         """Nothing has happened yet; what never changes is read here."""
         standing = cls(
             pods_observed=facts.pods_observed,
-            jobs={history.uid: _Job() for history in facts.jobs},
-            groups={h.uid: _Group() for h in facts.queueing if h.kind in _GROUP_KINDS},
-            root_is_pod=not facts.queueing and not facts.jobs and len(pods) == 1 and pods[0].uid == facts.uid,
+            jobs={history.uid: _Job() for history in facts.top_jobs},
+            groups={
+                h.uid: _Group(silent=h.kind in _SILENT_GROUPS)
+                for h in facts.queueing
+                if h.kind in objects.POD_GROUPS
+            },
+            root_is_pod=_no_controller(facts, pods),
         )
         for history in facts.queueing:
             if history.kind is ObjectKind.WORKLOAD:
@@ -93,9 +102,9 @@ class Standing:
         """One transition of the queueing object or the job; an eviction when it tells of one."""
         if history.kind is ObjectKind.WORKLOAD:
             return self._take_kueue(self.kueue[history.uid], history, fact)
-        if history.kind in _GROUP_KINDS:
+        if history.uid in self.groups:
             self._take_group(self.groups[history.uid], fact)
-        else:
+        elif history.uid in self.jobs:
             self._take_job(self.jobs[history.uid], fact)
         return None
 
@@ -105,8 +114,8 @@ class Standing:
             queueing = self.kueue[history.uid]
             queueing.active = body.active
             return _uncounted(queueing, body, history)
-        if isinstance(body, objects.Job):
-            job = self.jobs[history.uid]
+        job = self.jobs.get(history.uid)
+        if job is not None and isinstance(body, objects.Job | objects.JobObject):
             if job.suspended_spec is not body.suspend:
                 job.suspended = job.suspended_spec = body.suspend
             self.queue_label = bool(body.queue)
@@ -192,7 +201,7 @@ class Standing:
             true = fact.state == "True"
             if fact.subject == "Suspended":
                 job.suspended = true
-            elif fact.subject in ("Complete", "Failed") and true:
+            elif fact.subject in _ENDS and true:
                 job.finished = fact.subject
 
     def _kueue_in_play(self) -> _Queueing | None:
@@ -208,7 +217,11 @@ class Standing:
         if self.jobs:
             return all(job.finished or job.gone for job in self.jobs.values())
         if self.groups:
-            return all(group.gone or group.phase in _FINISHED_PHASES for group in self.groups.values())
+            groups = self.groups.values()
+            told = all(group.gone or group.phase in _FINISHED_PHASES for group in groups)
+            return told or (
+                all(group.silent for group in groups) and stays.nothing_left(single=self.root_is_pod)
+            )
         return stays.nothing_left(single=self.root_is_pod)
 
     def _kueue_state(self, queueing: _Queueing, stays: Stays) -> tuple[State, str] | None:
@@ -242,6 +255,15 @@ class Standing:
         if not self.pods_observed and (self.jobs or any(phase is not None for phase in phases)):
             return State.RUNNING, ""
         return None
+
+
+def _no_controller(facts: WorkloadFacts, pods: tuple[PodCourse, ...]) -> bool:
+    """Whether nobody makes its pods anew: a pod of its own, or a gang of such pods."""
+    if facts.top_jobs or not pods:
+        return False
+    if facts.queueing:
+        return all(pod.body is not None and pod.body.owner is None for pod in pods)
+    return len(pods) == 1 and pods[0].uid == facts.uid
 
 
 def _uncounted(queueing: _Queueing, body: objects.Workload, history: History) -> list[Eviction]:

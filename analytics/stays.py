@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from analytics.evictions import INFRASTRUCTURE, disruption_mechanism, scheduler_preemptor
 from analytics.history import WorkloadFacts
+from analytics.placeholders import is_placeholder
 from analytics.pods import PodCourse
 from domain.workload import Attempt, Eviction, Holding, Mechanism, Outcome, State
 
@@ -43,6 +44,7 @@ class Stays:
     over: dict[str, str] = field(default_factory=dict)
     of_pod: dict[str, _Stay] = field(default_factory=dict)
     placed_before: dict[str, int] = field(default_factory=dict)
+    placeholders: set[str] = field(default_factory=set)
     placed_ms: int | None = None
 
     @property
@@ -78,7 +80,11 @@ class Stays:
         return single or last == "Succeeded" or not self.present
 
     def take(self, what: str, pod: PodCourse, now_ms: int) -> None:
-        """One step of one pod."""
+        """One step of one pod. A placeholder holds what it is bound to, and does nothing else."""
+        if is_placeholder(pod):
+            self.placeholders.add(pod.uid)
+            if what not in ("pod bound", "pod released"):
+                return
         match what:
             case "pod created":
                 self._appear(pod, now_ms)
@@ -172,14 +178,15 @@ class Stays:
         self.waiting.pop(pod.uid, None)
         self.back.discard(pod.uid)
         current = self.stays[-1] if self.stays else None
-        if current is None or not current.holding or current.holding <= current.leaving:
+        kept_for = current is not None and {one.uid for one in current.pods} <= self.placeholders
+        if current is None or (current.holding <= current.leaving and not kept_for):
             current = _Stay(number=len(self.stays) + 1, start_ms=now_ms)
             self.stays.append(current)
         current.pods.append(pod)
         current.holding.add(pod.uid)
         self.of_pod[pod.uid] = current
         done = sum(phase == "Succeeded" for phase in self.over.values())
-        members = len(current.holding) + done
+        members = len(current.holding - self.placeholders) + done
         current.placed = current.placed or members >= self.min_members
         if current.placed and self.placed_ms is None:
             self.placed_ms = now_ms
@@ -242,14 +249,15 @@ class Stays:
                 return Outcome.PREEMPTED, cause.reason, cause.preemptor_uid
             infra = cause.mechanism in INFRASTRUCTURE
             return (Outcome.INFRA_FAILED if infra else Outcome.EVICTED), cause.reason, ""
-        lost = next((pod for pod in stay.pods if pod.node_gone), None)
+        pods = [pod for pod in stay.pods if pod.uid not in self.placeholders]
+        lost = next((pod for pod in pods if pod.node_gone), None)
         if lost is not None:
             return Outcome.INFRA_FAILED, f"node {lost.node} went away", ""
-        failed = next((pod for pod in stay.pods if _failed_by_itself(pod)), None)
+        failed = next((pod for pod in pods if _failed_by_itself(pod)), None)
         if failed is not None:
             refused = failed.phase_reason.startswith(("OutOf", "UnexpectedAdmissionError"))
             return (Outcome.INFRA_FAILED if refused else Outcome.FAILED), failed.phase_reason, ""
-        if all(pod.phase == "Succeeded" for pod in stay.pods):
+        if pods and all(pod.phase == "Succeeded" for pod in pods):
             return Outcome.SUCCEEDED, "", ""
         if any(pod.delete_requested_ms is not None or pod.gone is not None for pod in stay.pods):
             return Outcome.CANCELLED, "deleted", ""

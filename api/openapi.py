@@ -237,7 +237,7 @@ SCHEMAS: Schema = {
             "billing": _one_of(Billing),
             **dict.fromkeys(("no_money_because", "no_causes_because", "no_commitment_because"), _MAYBE_TEXT),
             "unused_commitment_gpu_hours": _NUMBER,
-            "total": _object(_STATEMENT_FIGURES | {"unit_cost": _NUMBER}),
+            "total": _object(_STATEMENT_FIGURES | {"unit_cost": _NUMBER, "unit_cost_upper_bound": _FLAG}),
             "books": {"type": ["object", "null"], "additionalProperties": {"type": "number"}}
             | {"description": "capacity = held + idle + unavailable - overlap; null under a filter"},
             "unknown": _list_of(

@@ -65,6 +65,15 @@ class Intake:
         """Rows that wait to be committed."""
         return len(self._batch) + len(self._aside)
 
+    @property
+    def histories(self) -> int:
+        """How often a kind's history, or the cluster's, was seen to begin anew."""
+        return self._positions.histories
+
+    def position_of(self, kind: ObjectKind) -> str:
+        """The version up to which a kind was read, committed or not."""
+        return self._positions.of(kind).resource_version
+
     # ------------------------------------------------------------ what comes in
 
     def see(self, translator: Translator, event_type: str, payload: Payload, observed_ms: int) -> None:
@@ -335,6 +344,7 @@ class Intake:
                 self._keep_state(replace(state, resource_version=""))
         position.epoch += 1
         position.resource_version = ""
+        self._positions.histories += 1
 
     def _end_absent(
         self, kind: ObjectKind, present: set[str | None], known_good_ms: int, observed_ms: int

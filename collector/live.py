@@ -14,11 +14,10 @@ from time import monotonic
 import msgspec
 
 from collector.decoding import UNREADABLE
-from collector.intake import Intake
 from collector.kube.client import Connection
 from collector.kube.watch import KindReader
 from collector.kube.watch_steps import Pace, delay_seconds
-from collector.shared_intake import SharedIntake
+from collector.shared_intake import SharedIntake, TakesIn
 from collector.translator import Translator
 from domain.errors import UnreachableError
 from domain.facts import ObjectKind
@@ -43,7 +42,7 @@ def run_cluster(  # noqa: PLR0913 - everything that it uses is given to it
     cluster: str,
     *,
     connection: Connection,
-    intake: Intake,
+    intake: TakesIn,
     translators: Sequence[Translator],
     clock: Clock,
     stop: threading.Event,

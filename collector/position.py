@@ -47,9 +47,14 @@ class Position:
 
 
 class Positions:
-    """The positions of all kinds of one cluster, and what of them is not committed yet."""
+    """
+    The positions of all kinds of one cluster, and what of them is not committed yet.
+
+    `histories` counts how often a kind's history, or the whole cluster, was seen to begin anew.
+    """
 
     def __init__(self, marks: dict[ObjectKind, SourceMark]) -> None:
+        self.histories = 0
         self._committed = dict(marks)
         self._cluster_uid = next((mark.cluster_uid for mark in marks.values() if mark.cluster_uid), "")
         self._by_kind = {
@@ -75,6 +80,7 @@ class Positions:
         if self._cluster_uid and cluster_uid != self._cluster_uid:
             for position in self._by_kind.values():
                 position.resource_version = ""
+            self.histories += 1
         self._cluster_uid = cluster_uid
 
     def changed(self) -> dict[ObjectKind, SourceMark]:

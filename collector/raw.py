@@ -79,6 +79,18 @@ class SchedulingGate(Part):
     name: str | None = None
 
 
+class SchedulingGroup(Part):
+    pod_group_name: str | None = None
+
+
+class PodResourceClaim(Part):
+    """Names a claim, or a template from which one is made for the pod."""
+
+    name: str | None = None
+    resource_claim_name: str | None = None
+    resource_claim_template_name: str | None = None
+
+
 class PodSpec(Part):
     """A pod's spec, live or in a template."""
 
@@ -91,6 +103,8 @@ class PodSpec(Part):
     containers: list[Container] | None = None
     init_containers: list[Container] | None = None
     overhead: Quantities | None = None
+    scheduling_group: SchedulingGroup | None = None
+    resource_claims: list[PodResourceClaim] | None = None
 
 
 class PodTemplate(Part):

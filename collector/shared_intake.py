@@ -1,11 +1,38 @@
 """One intake for the readers of all kinds of a cluster: they run in threads of their own."""
 
 import threading
+from collections.abc import Iterable
+from typing import Protocol
 
 import msgspec
 
-from collector.intake import Intake
+from collector.decoding import Payload
 from collector.translator import Translator
+
+
+class TakesIn(Protocol):
+    """What a reader gives its readings to; `Intake` says what each does."""
+
+    @property
+    def histories(self) -> int:
+        """As `Intake.histories`."""
+
+    def see(self, translator: Translator, event_type: str, payload: Payload, observed_ms: int) -> None:
+        """As `Intake.see`."""
+
+    def relisted(
+        self, translator: Translator, items: Iterable[Payload], resource_version: str, observed_ms: int
+    ) -> None:
+        """As `Intake.relisted`."""
+
+    def troubled(self, translator: Translator, because: str, observed_ms: int) -> None:
+        """As `Intake.troubled`."""
+
+    def identify(self, cluster_uid: str) -> None:
+        """As `Intake.identify`."""
+
+    def flush(self) -> int:
+        """As `Intake.flush`."""
 
 
 class SharedIntake:
@@ -15,7 +42,7 @@ class SharedIntake:
     A commit happens inside too, so a slow store slows the readers down, and with them the watches.
     """
 
-    def __init__(self, intake: Intake) -> None:
+    def __init__(self, intake: TakesIn) -> None:
         self._intake = intake
         self._lock = threading.Lock()
 
@@ -40,6 +67,11 @@ class SharedIntake:
         """As `Intake.identify`."""
         with self._lock:
             self._intake.identify(cluster_uid)
+
+    def histories(self) -> int:
+        """As `Intake.histories`."""
+        with self._lock:
+            return self._intake.histories
 
     def flush(self) -> int:
         """As `Intake.flush`."""

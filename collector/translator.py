@@ -5,10 +5,7 @@ A kind is found by its API group and name; Volcano, scheduler-plugins and Kubern
 have a PodGroup, and two groups have a Job.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
-
+from collector.kind import Translator
 from collector.kube import cron_job, event, job, namespace, node, pod, priority_class, resource_quota
 from collector.kueue import (
     cluster_queue,
@@ -18,32 +15,14 @@ from collector.kueue import (
     workload,
     workload_priority_class,
 )
-from collector.raw import RawObject
 from collector.scheduler_plugins import pod_group as plugin_pod_group
+from collector.translators_of_jobs import JOB_TRANSLATORS
+from collector.translators_of_quotas import QUOTA_TRANSLATORS
 from collector.volcano import job as volcano_job
 from collector.volcano import pod_group as volcano_pod_group
 from collector.volcano import queue as volcano_queue
-from domain.facts import Fact, ObjectKind
 
-
-@dataclass(frozen=True)
-class Translator:
-    """
-    How one kind is read.
-
-    `versions` are those that `raw` understands, the one to ask for first; `resource` is the
-    plural in the API's path. `facts` is pure: the same object twice gives the same facts.
-    """
-
-    kind: ObjectKind
-    group: str
-    api_kind: str
-    versions: tuple[str, ...]
-    resource: str
-    namespaced: bool
-    raw: type[RawObject]
-    facts: Callable[[Any, int], list[Fact]]
-
+__all__ = ["TRANSLATORS", "Translator", "find"]
 
 _KUEUE, _KUEUE_VERSIONS = "kueue.x-k8s.io", ("v1beta2", "v1beta1")
 
@@ -189,6 +168,8 @@ TRANSLATORS: tuple[Translator, ...] = (
         raw=plugin_pod_group.RawPodGroup,
         facts=plugin_pod_group.facts,
     ),
+    *QUOTA_TRANSLATORS,
+    *JOB_TRANSLATORS,
     Translator(
         kind=cron_job.KIND,
         group="batch",

@@ -9,6 +9,7 @@ Every error that the product raises on purpose.
     |   |-- QuantityError         3: a Kubernetes quantity cannot be read
     |   |-- RecordingError        3: a recording's file cannot be read
     |   |-- StoreError            3: the store cannot do what was asked
+    |   |   `-- StoreBrokenError  3: its file cannot be read or written now; open it again
     |   `-- PolicyError           3: a threshold makes no sense
     |-- ForbiddenError            4: the viewer may not see or do this
     `-- UnreachableError          5: another part or system does not answer
@@ -53,6 +54,14 @@ class RecordingError(DataError):
 
 class StoreError(DataError):
     """The store cannot do what was asked."""
+
+
+class StoreBrokenError(StoreError):
+    """
+    The store's file cannot be read or written now, for example because the disk is full.
+
+    What was acknowledged is in the file. Open it again, and try again.
+    """
 
 
 class PolicyError(DataError):

@@ -8,6 +8,7 @@ Only what a figure or an explanation needs is kept. Resources are whole units of
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from domain.claims import DeviceClass, PodClaim, ResourceClaim, ResourceSlice
 from domain.facts import ObjectKind
 from domain.quantity import Quota
 
@@ -26,12 +27,22 @@ class Owner:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class YuniKornTask:
+    """What a pod says to YuniKorn; a placeholder keeps the place of a pod of its task group."""
+
+    app: str
+    task_group: str
+    placeholder: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Pod:
     """
     A pod: what it asks for and whom it belongs to.
 
     `gpu_requests` is the effective request of GPU resources (KEP-753); `containers` counts the
-    main ones, all of which must have started before the pod runs.
+    main ones, all of which must have started before the pod runs. `queue` is the one that a label
+    for KAI or YuniKorn names, `scheduling_group` the in-tree PodGroup.
     """
 
     owner: Owner | None
@@ -48,6 +59,11 @@ class Pod:
     volcano_pod_group: str = ""
     plugin_pod_group: str = ""
     containers: int = 1
+    kai_pod_group: str = ""
+    scheduling_group: str = ""
+    queue: str = ""
+    claims: tuple[PodClaim, ...] = ()
+    yunikorn: YuniKornTask | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +138,8 @@ class Workload:
     A Kueue Workload.
 
     `reserved` maps flavor to resource to total, while quota is reserved. `evictions` is Kueue's
-    own count by reason: it tells of evictions that no condition shows any more.
+    own count by reason: it tells of evictions that no condition shows any more. `dispatched_to`
+    is the worker cluster to which MultiKueue gave it.
     """
 
     owners: tuple[Owner, ...]
@@ -139,6 +156,7 @@ class Workload:
     evictions: dict[str, int]
     slice_of: str = ""
     variant_of: str = ""
+    dispatched_to: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,7 +224,7 @@ class VolcanoQueue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodGroup:
-    """A Volcano or scheduler-plugins PodGroup. `phase` is kept as transitions."""
+    """A PodGroup of Volcano, scheduler-plugins, KAI or Kubernetes. Phases are kept as transitions."""
 
     owner: Owner | None
     labels: Labels
@@ -228,6 +246,49 @@ class VolcanoJob:
     priority_class: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobObject:
+    """
+    A job of a kind beside Job and Volcano's: JobSet, RayJob, TrainJob, PyTorchJob and their like.
+
+    `pod_sets` are the pods that it declares, none where others decide them, such as a TrainJob's
+    runtime. `queue` is its Kueue queue label, empty without one.
+    """
+
+    owner: Owner | None
+    labels: Labels
+    suspend: bool
+    pod_sets: tuple[PodSet, ...]
+    priority_class: str
+    queue: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KaiQueue:
+    """KAI's queue; queues form a tree. Its numbers are those of GPUs."""
+
+    parent: str
+    priority: int | None
+    quota: Quota
+    limit: Quota
+    over_quota_weight_milli: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ElasticQuota:
+    """GPUs that scheduler-plugins promises to a namespace, and allows it at most, by resource name."""
+
+    least: dict[str, Quota]
+    most: dict[str, Quota]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdmissionCheck:
+    """What Kueue asks before it admits; `controller` answers."""
+
+    controller: str
+
+
 Body: TypeAlias = (
     Pod
     | Node
@@ -244,7 +305,27 @@ Body: TypeAlias = (
     | VolcanoQueue
     | PodGroup
     | VolcanoJob
+    | JobObject
+    | KaiQueue
+    | ElasticQuota
+    | AdmissionCheck
+    | ResourceClaim
+    | ResourceSlice
+    | DeviceClass
 )
+
+# What may be a job object: it has an owner, and a controller makes pods of it.
+JobBody: TypeAlias = Job | VolcanoJob | JobObject
+
+# Kinds whose objects are described alike.
+JOB_OBJECTS = frozenset({
+    ObjectKind.JOB_SET, ObjectKind.RAY_JOB, ObjectKind.RAY_CLUSTER, ObjectKind.TRAIN_JOB,
+    ObjectKind.PYTORCH_JOB, ObjectKind.TF_JOB, ObjectKind.MPI_JOB, ObjectKind.XGBOOST_JOB,
+    ObjectKind.PADDLE_JOB, ObjectKind.JAX_JOB, ObjectKind.APP_WRAPPER,
+})  # fmt: skip
+POD_GROUPS = frozenset({
+    ObjectKind.VOLCANO_POD_GROUP, ObjectKind.PLUGIN_POD_GROUP, ObjectKind.KAI_POD_GROUP, ObjectKind.POD_GROUP,
+})  # fmt: skip
 
 BODY_TYPES: dict[ObjectKind, type[Body]] = {
     ObjectKind.POD: Pod,
@@ -261,7 +342,13 @@ BODY_TYPES: dict[ObjectKind, type[Body]] = {
     ObjectKind.RESOURCE_FLAVOR: ResourceFlavor,
     ObjectKind.WORKLOAD_PRIORITY_CLASS: PriorityClass,
     ObjectKind.VOLCANO_QUEUE: VolcanoQueue,
-    ObjectKind.VOLCANO_POD_GROUP: PodGroup,
-    ObjectKind.PLUGIN_POD_GROUP: PodGroup,
     ObjectKind.VOLCANO_JOB: VolcanoJob,
+    ObjectKind.KAI_QUEUE: KaiQueue,
+    ObjectKind.ELASTIC_QUOTA: ElasticQuota,
+    ObjectKind.ADMISSION_CHECK: AdmissionCheck,
+    ObjectKind.RESOURCE_CLAIM: ResourceClaim,
+    ObjectKind.RESOURCE_SLICE: ResourceSlice,
+    ObjectKind.DEVICE_CLASS: DeviceClass,
+    **dict.fromkeys(POD_GROUPS, PodGroup),
+    **dict.fromkeys(JOB_OBJECTS, JobObject),
 }

@@ -133,6 +133,8 @@ class Policy:
     quota_least_gpu_hours: float = 50.0
     quota_least_coverage: float = 0.9
     quota_proposal_expires_after: timedelta = timedelta(days=7)
+    # Kinds of job objects that a site has beside those that everybody knows.
+    job_kinds: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         for key, value, expected in self._out_of_range():

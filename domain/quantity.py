@@ -12,6 +12,9 @@ from enum import StrEnum
 from domain.errors import QuantityError
 
 MICRO_PER_GPU = 1_000_000
+# Our own names for what KAI's annotations ask for: parts of a card, and MiB of a card of unknown size.
+MICRO_GPU = "kai.scheduler/micro-gpu"
+GPU_MEMORY = "kai.scheduler/gpu-memory-mib"
 
 # apimachinery's resource.Quantity: number, then a suffix or an exponent; E alone is exa.
 _QUANTITY = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+))(?:([eE][+-]?\d+)|([numkMGTPE]|[KMGTPE]i))?")
@@ -156,8 +159,10 @@ def micro_gpus(resources: dict[str, int], *, product: str = "", replicas: int | 
             if slices is None:
                 return None
             total += count * (slices[0] * MICRO_PER_GPU // slices[1])
-        elif resource == "nvidia.com/gpu.shared" and replicas is None:
+        elif resource == GPU_MEMORY or (resource == "nvidia.com/gpu.shared" and replicas is None):
             return None
+        elif resource == MICRO_GPU:
+            total += count
         elif is_gpu_resource(resource):
             total += count * MICRO_PER_GPU // max(replicas or 1, 1)
     return total
@@ -171,6 +176,8 @@ def largest_remainder(total: int, weights: list[int]) -> list[int]:
 
     >>> largest_remainder(1_000_000, [1, 1, 1])
     [333334, 333333, 333333]
+    >>> largest_remainder(5, [1, 2, 4])
+    [1, 1, 3]
     """
     whole = sum(weights)
     if whole <= 0:

@@ -15,6 +15,7 @@ from domain.policy import Policy
 from domain.tenant import Tenancy
 from domain.window import Clock, Window, format_instant
 from service import chargeback, quota_documents, sources, workloads
+from service.alarms import Alarms
 from service.quota_settings import QuotaSettings
 from service.sources import Mark
 from store.embedded import Store
@@ -53,6 +54,7 @@ class Answers:
     clock: Clock
     agreement: Agreement = field(default_factory=Agreement)
     quotas: QuotaSettings = field(default_factory=QuotaSettings)
+    alarms: Alarms = field(default_factory=Alarms)
 
     def registry(self) -> Mapping[str, Metric]:
         """Every metric by name."""
@@ -176,12 +178,12 @@ class Answers:
         return None if row["first_ms"] is None else _whole(row["first_ms"])
 
     def readiness(self) -> str:
-        """Empty when the store answers, else why not."""
+        """Empty when the store answers and clusters are read, else why not."""
         try:
             self.store.rows("select 1 as one", {})
         except StoreError:
             return "the store does not answer; the operator finds the reason in the log"
-        return ""
+        return self.alarms.why_not_ready()
 
     def _marks(self, as_of_ms: int, *, samples: bool) -> list[Mark]:
         """Where every reading of objects stood; with samples, that of GPU metrics too."""

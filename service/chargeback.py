@@ -21,7 +21,7 @@ from domain.errors import PolicyError, UsageError
 from domain.money import MICRO_GPU_MS_PER_GPU_HOUR, Price, PriceBook
 from domain.window import Window, format_instant
 from service.caused_time import Causes, caused_time
-from service.held_time import node_stretches, stays
+from service.held_time import node_stretches, stays, unread
 from service.quota_time import quota_by_pool, unused_commitment
 from store.embedded import Store
 
@@ -97,7 +97,7 @@ def document(store: Store, agreement: Agreement, *, label: str, question: Questi
         groups[tuple(getattr(line.row, name) for name in by)].append(line)
     total = _figures(lines, found, agreement)
     return head | {
-        "total": total | {"unit_cost": _unit_cost(total)},
+        "total": total | _unit_cost(total),
         "books": None if filters else _books(found.statement.hours),
         "unknown": [] if filters else _unknown(found.statement.unknown),
         "rows": [
@@ -124,7 +124,8 @@ def settled(store: Store, agreement: Agreement, period: Period) -> Month:
     )
 
     def priced(book: PriceBook) -> Statement:
-        return settle(held, there, period=period, zone=agreement.zone, book=book, terms=terms)
+        made = settle(held, there, period=period, zone=agreement.zone, book=book, terms=terms)
+        return replace(made, unknown=(*unread(store, window), *made.unknown))
 
     because = "" if agreement.book.prices else NO_PRICES
     try:
@@ -208,10 +209,18 @@ def _cost_centre(by: Sequence[str], key: Sequence[str], agreement: Agreement) ->
     return {"cost_centre": agreement.cost_centres.get(key[by.index("team")], "")}
 
 
-def _unit_cost(total: Mapping[str, Any]) -> float | None:
-    """What a useful GPU-hour costs, effectively; None where there is no money or nothing useful."""
+def _unit_cost(total: Mapping[str, Any]) -> Record:
+    """
+    What a useful GPU-hour costs, effectively; None where there is no money or nothing useful.
+
+    At most that, where useful is at least that.
+    """
     cost, useful = total["effective_cost"], total[f"{Cause.USEFUL}_gpu_hours"]
-    return float(Fraction(cost) / Fraction(useful)) if cost is not None and useful else None
+    known = cost is not None and useful
+    return {
+        "unit_cost": float(Fraction(cost) / Fraction(useful)) if known else None,
+        "unit_cost_upper_bound": bool(known and total["causes_lower_bound"]),
+    }
 
 
 def _books(hours: Hours) -> Record:

@@ -19,6 +19,7 @@ from service.refresh import JOB as LIVES
 from service.refresh import histories_of
 from store.derived import Replacement
 from store.embedded import Store
+from store.retention import closed_until
 
 # One row: up to which fact the lives and this stage have come; null where never.
 _REACHED: Final = """
@@ -122,6 +123,7 @@ class Fairness:
         since_ms = _first_difference(old, new, 0 if seen < 0 else news_ms)
         replacements = []
         if since_ms is not None:
+            since_ms = max(since_ms, closed_until(self.store, cluster))
             accounts = self._booked(cluster, site, new, uids, since_ms)
             replacements = [
                 Replacement(

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from analytics.chargeback.usage import NodeStretch, Owner, Stay
+from analytics.chargeback.usage import NodeStretch, Owner, Stay, Unknown
 from domain.facts import ObjectKind
 from domain.money import CapacityType, Sku
 from domain.objects import Node, ResourceFlavor
@@ -41,16 +41,37 @@ where
 order by holding.cluster, holding.node, holding.bound_ms, holding.pod_uid
 """
 
-# One row per node and stretch of unchanged capacity that touches the window.
-_NODES: Final = """
-select cluster, node, gpu_model, start_ms, end_ms, capacity_micro_gpus, allocatable_micro_gpus, schedulable
-from node_capacity
-where
-    start_ms < $end_ms
-    and (end_ms is null or end_ms > $start_ms)
-    and (capacity_micro_gpus is null or capacity_micro_gpus > 0)
-order by cluster, node, start_ms
+# One row per cluster: when its nodes were read for the first time. What stood idle before, nobody saw.
+_FIRST_READ: Final = """
+select cluster, min(observed_ms) as first_ms
+from description
+where kind = 'Node'
+group by cluster
 """
+
+# One row per node and stretch of unchanged capacity that touches the window and was observed.
+_NODES: Final = f"""
+select
+    node_capacity.cluster,
+    node_capacity.node,
+    node_capacity.gpu_model,
+    greatest(node_capacity.start_ms, coalesce(first_read.first_ms, node_capacity.start_ms)) as start_ms,
+    node_capacity.end_ms,
+    node_capacity.capacity_micro_gpus,
+    node_capacity.allocatable_micro_gpus,
+    node_capacity.schedulable
+from node_capacity
+left join ({_FIRST_READ}) as first_read on node_capacity.cluster = first_read.cluster
+where
+    greatest(node_capacity.start_ms, coalesce(first_read.first_ms, node_capacity.start_ms)) < $end_ms
+    and (
+        node_capacity.end_ms is null
+        or node_capacity.end_ms > greatest($start_ms, coalesce(first_read.first_ms, $start_ms))
+    )
+    and (node_capacity.capacity_micro_gpus is null or node_capacity.capacity_micro_gpus > 0)
+order by node_capacity.cluster, node_capacity.node, start_ms
+"""  # noqa: S608
+UNREAD: Final = "the nodes of the cluster had not been read yet"
 
 # How clouds and Karpenter say on a node that it was bought as spot or reserved.
 _BOUGHT: Final = {
@@ -85,6 +106,21 @@ def _stay(row: Mapping[str, Any]) -> Stay:
         end_ms=row["released_ms"],
         owners=(owner,),
     )
+
+
+def unread(store: Store, window: Window) -> list[Unknown]:
+    """The part of the window before the first reading of each cluster's nodes."""
+    return [
+        Unknown(
+            cluster=str(row["cluster"]),
+            node="",
+            start_ms=window.start_ms,
+            end_ms=min(int(str(row["first_ms"])), window.end_ms),
+            because=UNREAD,
+        )
+        for row in store.rows(_FIRST_READ, {})
+        if int(str(row["first_ms"])) > window.start_ms
+    ]
 
 
 def node_stretches(store: Store, window: Window, priced_labels: Collection[str]) -> list[NodeStretch]:

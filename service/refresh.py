@@ -11,25 +11,26 @@ import msgspec
 
 from analytics.fragmentation.asked import node_rows, pod_rows, shape_rows
 from analytics.history import Catalog, Described, History, WorkloadFacts
-from analytics.identity import Identity, Known
+from analytics.identity import JOB_KINDS, Identity, Known
 from analytics.lifecycle import live
 from analytics.portrait import Surroundings, portrait, reservations
+from analytics.site_spans import node_spans, queue_spans
 from domain import objects
-from domain.facts import Description, EventSighting, Moment, ObjectKind, Transition
+from domain.facts import Description, EventSighting, ObjectKind, Transition
 from domain.policy import Policy
-from domain.quantity import micro_gpus
 from domain.tenant import Tenancy
 from domain.workload import Life
 from store.embedded import Store
 from store.lives import Watermark
 
 JOB = "lives"
-_QUEUEING = frozenset({ObjectKind.WORKLOAD, ObjectKind.VOLCANO_POD_GROUP, ObjectKind.PLUGIN_POD_GROUP})
-_JOBS = frozenset({ObjectKind.JOB, ObjectKind.VOLCANO_JOB})
+_QUEUEING = frozenset({ObjectKind.WORKLOAD, *objects.POD_GROUPS})
+# The claims of a workload come along with its jobs: they tell what its pods hold.
+_JOBS = frozenset({ObjectKind.JOB, ObjectKind.VOLCANO_JOB, *objects.JOB_OBJECTS, ObjectKind.RESOURCE_CLAIM})
 _MEMBERS = frozenset({*_QUEUEING, *_JOBS, ObjectKind.POD})
 _AROUND = frozenset(
     {ObjectKind.NODE, ObjectKind.NAMESPACE, ObjectKind.LOCAL_QUEUE, ObjectKind.CLUSTER_QUEUE}
-    | {ObjectKind.VOLCANO_QUEUE}
+    | {ObjectKind.VOLCANO_QUEUE, ObjectKind.KAI_QUEUE, ObjectKind.RESOURCE_SLICE}
 )
 _TELLING_EVENTS = frozenset({"Scheduled", "Preempted"})
 _ROW_TABLES = (
@@ -73,7 +74,7 @@ where
 class _Cluster:
     """What is kept in memory of one cluster between two refreshes."""
 
-    identity: Identity = field(default_factory=Identity)
+    identity: Identity
     around: dict[str, History] = field(default_factory=dict)
     loaded: bool = False
     reads_pods: bool | None = None
@@ -97,7 +98,9 @@ class Refresher:
         changed = self.store.changed_since(cluster, JOB)
         if not changed.uids:
             return 0
-        kept = self._clusters.setdefault(cluster, _Cluster())
+        kept = self._clusters.setdefault(
+            cluster, _Cluster(Identity(job_kinds=JOB_KINDS | self.policy.job_kinds))
+        )
         self._learn(cluster, kept, changed.uids)
         observed = self._reads_pods(cluster)
         touched = changed.uids | self._depending(cluster, kept, changed.uids, observed=observed)
@@ -115,11 +118,11 @@ class Refresher:
                 life = live(facts, skew_tolerated=self.policy.skew_tolerated)
                 self._rows(tables, cluster, facts, life, around)
         if changed.uids & kept.around.keys():
-            tables["node_span"] = [row for h in kept.around.values() for row in _node_rows(cluster, h)]
+            tables["node_span"] = list(node_spans(cluster, kept.around.values()))
             tables["node_device"] = [
                 {"cluster": cluster} | row for h in kept.around.values() for row in node_rows(h)
             ]
-            tables["queue_span"] = [row for h in kept.around.values() for row in _queue_rows(cluster, h)]
+            tables["queue_span"] = list(queue_spans(cluster, kept.around.values()))
         self.store.write_lives(
             cluster, workload_uids=list(members), tables=tables, watermark=Watermark(JOB, changed.seq)
         )
@@ -322,43 +325,3 @@ def _surroundings(histories: Iterable[History]) -> Surroundings:
     for namespaces in around.namespaces.values():
         namespaces.sort(key=lambda history: history.created_ms)
     return around
-
-
-def _node_rows(cluster: str, history: History) -> Iterable[dict[str, object]]:
-    """Stretches of a node's capacity; descriptions that change nothing of it are merged."""
-    if history.kind is not ObjectKind.NODE:
-        return
-    gone = history.first(Moment.GONE)
-    row: dict[str, object] | None = None
-    catalog = Catalog.of([history])
-    for described in history.descriptions:
-        body = described.body
-        assert isinstance(body, objects.Node)
-        stretch = catalog.at(history.name, described.from_ms)
-        model, replicas = (stretch.model, stretch.replicas) if stretch else ("", 1)
-        says = {
-            "gpu_model": model,
-            "capacity_micro_gpus": micro_gpus(body.gpu_capacity, product=model, replicas=replicas),
-            "allocatable_micro_gpus": micro_gpus(body.gpu_allocatable, product=model, replicas=replicas),
-            "schedulable": body.ready == "True" and not body.unschedulable,
-        }
-        if row is not None and all(row[name] == value for name, value in says.items()):
-            continue
-        if row is not None:
-            yield row | {"end_ms": described.from_ms}
-        row = {"cluster": cluster, "node": history.name, "start_ms": described.from_ms, "end_ms": None} | says
-    if row is not None:
-        yield row | {"end_ms": gone.at_ms if gone else None}
-
-
-def _queue_rows(cluster: str, history: History) -> Iterable[dict[str, object]]:
-    if history.kind not in (ObjectKind.CLUSTER_QUEUE, ObjectKind.VOLCANO_QUEUE):
-        return
-    gone = history.first(Moment.GONE)
-    yield {
-        "cluster": cluster,
-        "queue": history.name,
-        "kind": history.kind,
-        "start_ms": history.created_ms,
-        "end_ms": gone.at_ms if gone else None,
-    }

@@ -2,7 +2,9 @@
 
 import logging
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from importlib import metadata
 from types import TracebackType
 from typing import Self
@@ -11,26 +13,30 @@ from alerts.exporter import Exporter
 from analytics.metrics import REGISTRY
 from api.app import Api, create_app
 from api.server import Server
-from collector.intake import Intake
-from collector.kube.client import Connection
-from collector.live import run_cluster
-from collector.translator import TRANSLATORS
-from domain.errors import ProductError
+from domain.errors import ProductError, StoreBrokenError
 from domain.metric import Measurement
 from domain.window import Clock, SystemClock
-from service import running, sources
+from service import orders, running, sources
+from service.alarms import Alarms
 from service.answers import Answers
 from service.books import books_of
 from service.clocks import clock_of
+from service.collecting import Collectors
 from service.gpu_metrics import Poller, pollers
+from service.keeping import Keeper
 from service.measure import Measurer
+from service.patience import STORE
+from service.recovery import open_store
 from service.schedule import Ticker
-from service.settings import ClusterSettings, Settings
+from service.settings import Settings
 from service.weekly import WeeklyReports
 from store.embedded import Store
+from store.gate import Gate
 
 log = logging.getLogger("gpuledger.service")
 
+_ORDERS_EVERY_SECONDS = 1
+_HOUSEKEEPING_EVERY_SECONDS = 3600
 _WEEKLY_CHECK_SECONDS = 3600
 
 
@@ -63,7 +69,8 @@ class Runtime:
         self.settings = settings
         self.stopping = threading.Event()
         self._owns_store = store is None
-        self.store = store or Store.open(settings.store_file, memory_limit=settings.store.memory_limit)
+        self.store = store or open_store(settings)
+        self.alarms = Alarms()
         try:
             self.answers = Answers(
                 self.store,
@@ -72,17 +79,10 @@ class Runtime:
                 clock or clock_of(settings, self.store),
                 agreement=settings.money.agreement(),
                 quotas=settings.quota,
+                alarms=self.alarms,
             )
-            self.exporter = Exporter(REGISTRY)
-            books = books_of(
-                self.store,
-                tenancy=self.answers.tenancy,
-                policy=self.answers.policy,
-                clock=self.answers.clock,
-                agreement=self.answers.agreement,
-                quotas=self.answers.quotas,
-            )
-            self.measurer = Measurer(answers=self.answers, refresh=books.refresh, publish=self._publish)
+            self.exporter = Exporter(REGISTRY, alarms=self.alarms.sounding)
+            self.measurer = self._measurer()
             app = create_app(
                 Api(
                     answers=self.answers,
@@ -98,7 +98,16 @@ class Runtime:
             raise
         self._ticker = Ticker()
         self._pollers: list[Poller] = []
-        self._collectors: list[threading.Thread] = []
+        self._measuring = threading.Lock()
+        self._polling = Gate()
+        self._keeper = Keeper(settings, self.store, alone=self._alone, renewed=self._renewed)
+        self._collectors = Collectors(
+            settings,
+            self.store,
+            alarms=self.alarms,
+            forgotten=self._keeper.forgotten,
+            failed=self._failed,
+        )
         self._error: BaseException | None = None
 
     @property
@@ -109,17 +118,17 @@ class Runtime:
     def start(self) -> Self:
         """Measure once, then serve, tick and watch."""
         try:
-            self.measurer.tick()
+            self._tick()
             self._server.start()
-            self._ticker.every(
-                self.settings.schedule.measure_every_seconds, self.measurer.tick, name="measure"
-            )
+            self._ticker.every(self.settings.schedule.measure_every_seconds, self._tick, name="measure")
             for name, seconds, poller in pollers(self.settings.gpu_metrics, self.store, SystemClock()):
                 self._pollers.append(poller)
-                self._ticker.every(seconds, poller.poll, name=name)
+                self._ticker.every(seconds, partial(self._poll, poller), name=name)
             self._ticker.every(_WEEKLY_CHECK_SECONDS, self._weekly().write_due, name="weekly")
+            self._ticker.every(_ORDERS_EVERY_SECONDS, self._take_orders, name="orders")
+            self._collectors.start()
+            self._ticker.every(_HOUSEKEEPING_EVERY_SECONDS, self._keep_house, name="housekeeping")
             self._ticker.start()
-            self._collectors = [self._collect(cluster) for cluster in self.settings.clusters]
             running.announce(self.settings.serve_file, self.url)
         except BaseException:
             self.stop()
@@ -141,11 +150,10 @@ class Runtime:
         """Stop watching, commit what was read, let the tick and open requests end, close the store."""
         self.stopping.set()
         running.withdraw(self.settings.serve_file)
-        for collector in self._collectors:
-            collector.join()
         self._ticker.stop()
         for poller in self._pollers:
             poller.close()
+        self._collectors.stop()
         self._server.stop()
         self._close_store()
 
@@ -167,7 +175,7 @@ class Runtime:
         return WeeklyReports(
             answers=self.answers,
             clock=self.answers.clock,
-            folder=self.settings.store.data_dir / "reports",
+            folder=self.settings.reports_dir,
             first_ms=self.answers.first_ms,
             dashboard_url=self.settings.dashboard_url,
         )
@@ -176,26 +184,51 @@ class Runtime:
         if self._owns_store:
             self.store.close()
 
-    def _collect(self, cluster: ClusterSettings) -> threading.Thread:
-        # A wrong kubeconfig fails here, at start.
-        connection = Connection.open(kubeconfig=cluster.kubeconfig, context=cluster.context)
-        intake = Intake(cluster.name, self.store, self.store.known(cluster.name))
-
-        def run() -> None:
+    def _tick(self) -> None:
+        with self._measuring:
             try:
-                run_cluster(
-                    cluster.name,
-                    connection=connection,
-                    intake=intake,
-                    translators=TRANSLATORS,
-                    clock=SystemClock(),
-                    stop=self.stopping,
-                )
-            except ProductError as error:
-                log.exception("collector stopped", extra={"cluster": cluster.name})
-                self._error = self._error or error
-                self.stopping.set()
+                self.measurer.tick()
+            except StoreBrokenError as cause:
+                self.alarms.sound(STORE, f"{cause}; opening it again", stops_reading=True)
+                self.store.reopen()
+                raise
+            self.alarms.end(STORE)
 
-        thread = threading.Thread(target=run, name=f"collector/{cluster.name}")
-        thread.start()
-        return thread
+    def _poll(self, poller: Poller) -> None:
+        with self._polling.passing():
+            poller.poll()
+
+    def _take_orders(self) -> None:
+        orders.take(self.settings.orders_dir, self._keeper.handlers())
+
+    def _keep_house(self) -> None:
+        now_ms = SystemClock().now_ms()
+        self._collectors.check_credentials(now_ms)
+        with self._measuring:
+            dropped = self._keeper.drop_old(now_ms)
+        if dropped:
+            log.info("dropped %d workloads that ended before keeping.retention", dropped)
+
+    def _measurer(self) -> Measurer:
+        books = books_of(
+            self.store,
+            tenancy=self.answers.tenancy,
+            policy=self.answers.policy,
+            clock=self.answers.clock,
+            agreement=self.answers.agreement,
+            quotas=self.answers.quotas,
+        )
+        return Measurer(answers=self.answers, refresh=books.refresh, publish=self._publish)
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        with self._collectors.paused(), self._polling.closed(), self._measuring:
+            yield
+
+    def _renewed(self) -> None:
+        """What the stages and the measurer kept in memory is about other facts."""
+        self.measurer = self._measurer()
+
+    def _failed(self, error: ProductError) -> None:
+        self._error = self._error or error
+        self.stopping.set()

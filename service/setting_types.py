@@ -43,6 +43,7 @@ Duration = Annotated[timedelta, BeforeValidator(_duration)]
 InstantMs = Annotated[int, BeforeValidator(_instant_ms)]
 Network = Annotated[str, AfterValidator(_network)]
 Port = Annotated[int, Field(ge=0, le=65535)]
+Size = Annotated[str, Field(pattern=r"^\d+(\.\d+)?\s?([KMGT]i?B)$")]
 
 
 class Section(BaseModel):

@@ -7,12 +7,14 @@ wins over the file. Unknown keys are errors that name the nearest known one.
 
 import ipaddress
 import os
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, Field
 
+from analytics.identity import NEVER_JOBS
 from api.answers import format_length
 from api.auth import Auth, HeaderAuth, NoAuth
 from api.viewer import Role
@@ -23,7 +25,7 @@ from domain.workload import ServiceClass
 from service.gpu_metrics_settings import GpuMetricsSettings
 from service.money_settings import MoneySettings
 from service.quota_settings import QuotaSettings
-from service.setting_types import Duration, InstantMs, Network, Port, Section
+from service.setting_types import Duration, InstantMs, Network, Port, Section, Size
 
 
 def default_data_dir() -> Path:
@@ -32,10 +34,10 @@ def default_data_dir() -> Path:
 
 
 class StoreSettings(Section):
-    """Where the books are kept. `memory_limit` is DuckDB's, for example 2GB."""
+    """Where the books are kept. `memory_limit` is DuckDB's; without one half of the container's."""
 
     data_dir: Path = Field(default_factory=default_data_dir)
-    memory_limit: Annotated[str, Field(pattern=r"^\d+(\.\d+)?\s?([KMGT]i?B)$")] = "1GB"
+    memory_limit: Size | None = None
 
 
 class ServerSettings(Section):
@@ -119,6 +121,19 @@ class TenancySettings(Section):
         if self.service_classes is not None:
             rules["service_classes"] = tuple(setting.rule() for setting in self.service_classes)
         return Tenancy(**rules, renamed=self.renamed)
+
+
+def _kind_of_one_intent(kind: str) -> str:
+    if kind in NEVER_JOBS:
+        message = f"a kind whose objects are one workload each; {', '.join(sorted(NEVER_JOBS))} never are"
+        raise ValueError(message)
+    return kind
+
+
+class WorkloadSettings(Section):
+    """What is one workload. `job_kinds` are kinds beside Job, JobSet, RayJob and the others known."""
+
+    job_kinds: tuple[Annotated[str, Field(min_length=1), AfterValidator(_kind_of_one_intent)], ...] = ()
 
 
 class TargetSettings(Section):
@@ -208,6 +223,21 @@ class ScheduleSettings(Section):
     measure_every_seconds: Annotated[int, Field(ge=1, le=3600)] = 15
 
 
+class KeepingSettings(Section):
+    """
+    What is kept, and in how much room.
+
+    Reading pauses while the disk has less free than `min_free`. `journal_size` is the most that the
+    journal of each cluster may take; without it there is none. `spill_dir` takes what queries cannot
+    hold in memory. Workloads that ended before `retention` are dropped; without it none.
+    """
+
+    min_free: Size = "200MB"
+    journal_size: Size | None = None
+    spill_dir: Path | None = None
+    retention: Duration | None = None
+
+
 class Settings(Section):
     """Everything that can be set."""
 
@@ -216,11 +246,13 @@ class Settings(Section):
     auth: AuthSettings = AuthSettings()
     tenancy: TenancySettings = TenancySettings()
     policy: PolicySettings = PolicySettings()
+    workloads: WorkloadSettings = WorkloadSettings()
     money: MoneySettings = MoneySettings()
     quota: QuotaSettings = QuotaSettings()
     clusters: tuple[ClusterSettings, ...] = ()
     gpu_metrics: tuple[GpuMetricsSettings, ...] = ()
     schedule: ScheduleSettings = ScheduleSettings()
+    keeping: KeepingSettings = KeepingSettings()
 
     @property
     def store_file(self) -> Path:
@@ -237,6 +269,16 @@ class Settings(Section):
         """Where a running `serve` says how to reach it."""
         return self.store.data_dir / "serve.json"
 
+    @property
+    def reports_dir(self) -> Path:
+        """Where the weekly reports lie."""
+        return self.store.data_dir / "reports"
+
+    @property
+    def orders_dir(self) -> Path:
+        """Where a running `serve` is told what to do with the books."""
+        return self.store.data_dir / "orders"
+
     def tenancy_rules(self) -> Tenancy:
         """The rules of the site; raises SettingsError."""
         try:
@@ -248,7 +290,7 @@ class Settings(Section):
     def thresholds(self) -> Policy:
         """The thresholds of the site; raises SettingsError."""
         try:
-            return self.policy.policy()
+            return replace(self.policy.policy(), job_kinds=frozenset(self.workloads.job_kinds))
         except PolicyError as cause:
             message = f"settings, {cause}"
             raise SettingsError(message) from cause

@@ -13,6 +13,7 @@ from domain.errors import SettingsError
 from service.settings import Settings
 
 PREFIX = "GPULEDGER_"
+_SIZES = {"memory_limit", "min_free", "journal_size"}
 # Read by the dashboard and by the command line themselves.
 _OTHER_VARIABLES = {"GPULEDGER_CONFIG", "GPULEDGER_API_URL", "GPULEDGER_PLAYED_SAMPLE"}
 # Kubernetes gives each pod variables for a Service called gpuledger: GPULEDGER_PORT_8080_TCP_ADDR.
@@ -150,7 +151,7 @@ def _expected(error: Any, path: tuple[str, ...]) -> str:
     if kind in {"enum", "literal_error"}:
         return f"one of {error['ctx']['expected']}"
     if kind == "string_pattern_mismatch":
-        return "a size with its unit, for example 2GB" if path[-1] == "memory_limit" else error["msg"]
+        return "a size with its unit, for example 2GB" if path[-1] in _SIZES else error["msg"]
     if kind in _EXPECTED:
         return _EXPECTED[kind].format(example=_example(path))
     text: str = error["msg"]

@@ -9,6 +9,7 @@ from domain.gpu_sample import LONGEST_STEP_MS
 from store.engine import Engine
 from store.facts import Changed
 from store.lives import MARK
+from store.retention import closed_until
 
 HOUR_MS: Final = 3_600_000
 # A fold holds about so many samples in memory at once.
@@ -16,7 +17,7 @@ _AT_ONCE: Final = 1_500_000
 # The longest that a sample stands, 1.5 of the longest step.
 _REACH_MS: Final = LONGEST_STEP_MS * 3 // 2
 
-# One row per hour that new samples, or stays of pods that look different now, touch.
+# One row per hour, not closed yet, that new samples, or stays of pods that look different now, touch.
 _TOUCHED: Final = """
 with known as (
     select max(step_ms) * 3 // 2 as reach_ms, min(at_ms) as first_ms, max(at_ms) as last_ms
@@ -81,6 +82,7 @@ size as (
 select hour.hour_ms, coalesce(size.samples, 0) as samples
 from hour
 left join size on hour.hour_ms = size.hour_ms
+where hour.hour_ms >= $closed_ms
 order by hour.hour_ms
 """
 
@@ -253,7 +255,8 @@ def fold(engine: Engine, cluster: str, *, job: str, idle_below: float, resident_
     (done,) = engine.rows(_DONE, {"cluster": cluster, "job": job})
     if not done["newest"]:
         return 0
-    touched = engine.rows(_TOUCHED, {"cluster": cluster, "seq": done["seq"]})
+    closed_ms = closed_until(engine, cluster)
+    touched = engine.rows(_TOUCHED, {"cluster": cluster, "seq": done["seq"], "closed_ms": closed_ms})
     if not touched:
         return 0
     about = {"cluster": cluster, "refresh": done["refresh"]}

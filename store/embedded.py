@@ -1,10 +1,12 @@
 """The store as everybody else sees it."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final, Self
 
 import polars as pl
+from typing_extensions import override
 
 from domain.facts import Batch, Description, EventSighting, Known, ObjectKind, Transition
 from domain.metric import Measurement
@@ -60,7 +62,7 @@ class Store(Engine):
 
         Args:
             path: None keeps it in memory.
-            memory_limit: as DuckDB spells it, for example 2GB.
+            memory_limit: as DuckDB spells it, for example 2GB; by default half of the container's.
             threads: of one query; by default as many as there are cores.
             spill: where queries put what does not fit into memory; by default beside the file.
             clock: dates the schema's migrations.
@@ -68,12 +70,20 @@ class Store(Engine):
         Raises:
             StoreError: the file is open already, here or elsewhere, or is no store of this version.
         """
-        connection = cls.connect(path, memory_limit=memory_limit, threads=threads, spill=spill, clock=clock)
-        store = cls(connection, path)
+        connect = partial(
+            cls.connect, path, memory_limit=memory_limit, threads=threads, spill=spill, clock=clock
+        )
+        store = cls(connect, path)
         store._seq = facts.highest_seq(store)
         return store
 
     _seq: int = 0
+
+    @override
+    def reopen(self, exchange: Callable[[], None] = lambda: None) -> None:
+        with self._write_lock:
+            super().reopen(exchange)
+            self._seq = facts.highest_seq(self)
 
     # ------------------------------------------------------------ facts
 
@@ -85,6 +95,10 @@ class Store(Engine):
             appended = facts.append(self, batch, after_seq=self._seq)
             self._seq += appended
         return appended
+
+    def holds(self, batch: Batch) -> bool:
+        """Whether this batch was committed as the last of its cluster, though nobody was told so."""
+        return facts.holds(self, batch)
 
     def known(self, cluster: str) -> Known:
         """What the store already holds of a cluster: where an intake resumes."""

@@ -1,7 +1,7 @@
 """The door to DuckDB: open a file, ask, and write in one transaction."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import RLock
@@ -12,13 +12,18 @@ import duckdb
 import polars as pl
 import pyarrow as pa
 
-from domain.errors import StoreError
+from domain.errors import StoreBrokenError, StoreError
 from domain.window import Clock, SystemClock
+from store.gate import Gate
+from store.limits import memory_limit as usual_memory_limit
 from store.migrate import migrate
 
 _HOLDER: Final = re.compile(r"\(PID (\d+)\)")
+_DISK: Final = re.compile(r"Could not (write|sync|truncate|read|open)")
 _READS: Final = (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN)
 _CLOCK: Final = SystemClock()
+# Trouble with the file or with memory, not with what was asked. A fatal one ends the handle.
+_BROKEN: Final = (duckdb.IOException, duckdb.FatalException, duckdb.InternalException)
 # Within a process DuckDB would share the file, and two stores would number facts twice.
 _OPEN: Final[WeakValueDictionary[Path, "Engine"]] = WeakValueDictionary()
 
@@ -29,16 +34,20 @@ class Engine:
 
     Each read gets a cursor of its own and sees the last commit; the connection that the cursors
     come from never runs a query, because an open result would block it.
+
+    Args:
+        connect: gives the connection, and another one each time the file is opened again.
+        path: of the file; None is memory.
     """
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, path: Path | None) -> None:
+    def __init__(self, connect: Callable[[], duckdb.DuckDBPyConnection], path: Path | None) -> None:
         self.name = _name(path)
-        self._connection = connection
-        self._writer = connection.cursor()
+        self.path = path
+        self._connect = connect
         self._write_lock = RLock()
+        self._gate = Gate()
         self._schemas: dict[str, pa.Schema] = {}
-        if path is not None:
-            _OPEN[path.resolve()] = self
+        self._use(connect())
 
     @classmethod
     def connect(
@@ -59,6 +68,8 @@ class Engine:
         if path is not None and path.resolve() in _OPEN:
             message = f"store {path} is open in this process already: use that one, or close it first"
             raise StoreError(message)
+        if memory_limit is None and path is not None:
+            memory_limit = usual_memory_limit()
         settings = {
             "memory_limit": memory_limit,
             "threads": threads,
@@ -72,7 +83,9 @@ class Engine:
                 path.parent.mkdir(parents=True, exist_ok=True)
             connection = duckdb.connect(":memory:" if path is None else path, config=config)
         except (duckdb.Error, OSError) as cause:
-            raise StoreError(_why_not(path, str(cause))) from cause
+            broken = "Could not set lock" not in str(cause)
+            error = StoreBrokenError if broken else StoreError
+            raise error(_why_not(path, str(cause))) from cause
         try:
             # date_trunc and the printing of instants follow this setting; cursors inherit it.
             connection.execute("set global TimeZone = 'UTC'")
@@ -132,14 +145,73 @@ class Engine:
             # A reader in another thread forbids the checkpoint; the log keeps what was committed.
             with suppress(duckdb.Error):
                 self._writer.execute("checkpoint")
+            self._let_go()
+
+    def reopen(self, exchange: Callable[[], None] = lambda: None) -> None:
+        """
+        Let go of the file and open it again, for example after the disk was full.
+
+        Readers and writers wait meanwhile. What is kept in memory only would be lost.
+
+        Args:
+            exchange: called in between; may put another file in its place.
+
+        Raises:
+            StoreError: it cannot be opened; asking it again tries so again.
+        """
+        with self._write_lock, self._gate.closed():
+            self._let_go()
+            exchange()
+            self._use(self._connect())
+
+    def copy_to(self, target: Path) -> None:
+        """
+        Write a copy of all that is committed now to a new file; reading and writing go on.
+
+        Raises:
+            StoreError: the file exists, or it cannot be written.
+        """
+        quoted = str(target).replace("'", "''")
+        with self._reading() as cursor:
+            (source,) = cursor.execute("select current_database()").fetchone() or ("",)
+            cursor.execute(f"attach '{quoted}' as copied")
+            try:
+                cursor.execute(f'copy from database "{source}" to copied')
+            finally:
+                cursor.execute("detach copied")
+
+    @contextmanager
+    def attached(self, attach: str, detach: str) -> Iterator[None]:
+        """With another file at hand for the writer, from one statement to the other."""
+        with self._write_lock, self._told():
+            self._writer.execute(attach)
+            try:
+                yield
+            finally:
+                self._writer.execute(detach)
+
+    def fold(self) -> None:
+        """Fold the log into the file; a reader in another thread may forbid it, and it is done later."""
+        with self._write_lock, suppress(duckdb.TransactionException), self._told():
+            self._writer.execute("checkpoint")
+
+    def _use(self, connection: duckdb.DuckDBPyConnection) -> None:
+        self._connection = connection
+        self._writer = connection.cursor()
+        if self.path is not None:
+            _OPEN[self.path.resolve()] = self
+
+    def _let_go(self) -> None:
+        with suppress(duckdb.Error):
             self._writer.close()
+        with suppress(duckdb.Error):
             self._connection.close()
-            for path in [path for path, engine in _OPEN.items() if engine is self]:
-                del _OPEN[path]
+        for path in [path for path, engine in _OPEN.items() if engine is self]:
+            del _OPEN[path]
 
     @contextmanager
     def _reading(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        with self._told(), self._connection.cursor() as cursor:
+        with self._gate.passing(), self._told(), self._connection.cursor() as cursor:
             yield cursor
 
     @contextmanager
@@ -151,7 +223,7 @@ class Engine:
             raise StoreError(message) from cause
         except duckdb.Error as cause:
             message = f"store {self.name}: {cause}"
-            raise StoreError(message) from cause
+            raise (StoreBrokenError if _is_broken(cause) else StoreError)(message) from cause
 
 
 def _used(
@@ -164,6 +236,11 @@ def _used(
         raise StoreError(message)
     named = statements[0].named_parameters
     return {name: value for name, value in (params or {}).items() if name in named}
+
+
+def _is_broken(cause: duckdb.Error) -> bool:
+    # A commit that finds the disk full is called a transaction's error.
+    return isinstance(cause, _BROKEN) or _DISK.search(str(cause)) is not None
 
 
 def _name(path: Path | None) -> str:

@@ -181,6 +181,23 @@ def write(engine: Engine, connection: duckdb.DuckDBPyConnection, batch: Batch, *
             connection.unregister("incoming")
 
 
+def holds(engine: Engine, batch: Batch) -> bool:
+    """
+    Whether a batch was committed: its marks and its objects stand as it says.
+
+    All of a batch is in one transaction, so a part of it tells of the whole. Every batch with
+    facts has objects, and nobody else writes those of its cluster.
+    """
+    place = {"cluster": batch.cluster}
+    if not (batch.marks or batch.objects):
+        return False
+    marks = _made(SourceMark, engine.frame(_MARKS, place))
+    if not {mark.kind: mark for mark in marks}.items() >= batch.marks.items():
+        return False
+    objects = _made(ObjectState, engine.frame(_OBJECTS, place)) if batch.objects else []
+    return {state.uid: state for state in objects}.items() >= batch.objects.items()
+
+
 def known(engine: Engine, cluster: str) -> Known:
     """What an intake needs in order to tell a new reading from a replayed one."""
     place = {"cluster": cluster}

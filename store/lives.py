@@ -12,7 +12,7 @@ from store.engine import Engine
 Rows: TypeAlias = pl.DataFrame | Sequence[Mapping[str, object]]
 
 # Tables whose rows belong to a workload, each with how the rows of some workloads are removed.
-_OF_WORKLOADS: Final = {
+OF_WORKLOADS: Final = {
     "workload": "delete from workload where cluster = $cluster and workload_uid = any($cut::varchar[])",
     "span": "delete from span where cluster = $cluster and workload_uid = any($cut::varchar[])",
     "attempt": "delete from attempt where cluster = $cluster and workload_uid = any($cut::varchar[])",
@@ -74,18 +74,18 @@ def write_lives(
         StoreError: a table, column or type is wrong, or a row belongs to somebody else; nothing
             was written.
     """
-    strangers = tables.keys() - _OF_WORKLOADS.keys() - _OF_CLUSTER.keys()
+    strangers = tables.keys() - OF_WORKLOADS.keys() - _OF_CLUSTER.keys()
     if strangers:
-        message = f"tables {sorted(strangers)}: expected some of {[*_OF_WORKLOADS, *_OF_CLUSTER]}"
+        message = f"tables {sorted(strangers)}: expected some of {[*OF_WORKLOADS, *_OF_CLUSTER]}"
         raise StoreError(message)
     incoming = {name: fitting(name, engine.schema(name), rows) for name, rows in tables.items()}
     for name, rows in incoming.items():
         check_owner(name, rows, column="cluster", owners={cluster})
-        if name in _OF_WORKLOADS:
+        if name in OF_WORKLOADS:
             check_owner(name, rows, column="workload_uid", owners=set(workload_uids))
     with engine.transaction() as connection:
         if workload_uids:
-            for delete in _OF_WORKLOADS.values():
+            for delete in OF_WORKLOADS.values():
                 connection.execute(delete, {"cluster": cluster, "cut": list(workload_uids)})
         for name in incoming.keys() & _OF_CLUSTER.keys():
             connection.execute(_OF_CLUSTER[name], {"cluster": cluster})

@@ -1,6 +1,5 @@
 """An API server over real HTTP on the loopback, as far as list-and-watch needs one."""
 
-import json
 import threading
 from collections.abc import Callable
 from functools import partial
@@ -9,9 +8,12 @@ from types import TracebackType
 from typing import Self
 from urllib.parse import parse_qsl, urlsplit
 
+import msgspec
 from typing_extensions import override
 
-from tests.fake_etcd import FakeEtcd, JsonObject, Resource, status_body
+from tests.fake_etcd import Body, Change, FakeEtcd, Resource, status_body
+
+_NO_LIMIT = 3600.0
 
 
 class FakeCluster(FakeEtcd):
@@ -49,9 +51,14 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
     cluster: FakeEtcd
 
+    @override
+    def handle_error(self, request: object, client_address: object) -> None:
+        """A reader that went away is no error."""
+
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
     server: _Server
 
     @override
@@ -67,11 +74,16 @@ class _Handler(BaseHTTPRequestHandler):
             cluster.authorizations.append(self.headers.get("Authorization", ""))
             resource = cluster.resource(url.path)
             answer = self._plain_answer(cluster, url.path, resource, query)
+            is_list = answer is not None and answer[0] == 200 and "watch" not in query
+            cut = is_list and self._is_cut(resource)
+            watch = None
+            if answer is None and resource is not None:
+                watch = _Watch(cluster, url.path, resource, query, self._chunk)
         if answer is not None:
-            self._send(*answer)
-        elif resource is not None:
+            self._send(*answer, cut=cut)
+        elif watch is not None:
             try:
-                _Watch(cluster, url.path, resource, query, self._chunk).run(self)
+                watch.run(self)
             except OSError:  # the reader has gone
                 self.close_connection = True
 
@@ -81,7 +93,7 @@ class _Handler(BaseHTTPRequestHandler):
         path: str,
         resource: Resource | None,
         query: dict[str, str],
-    ) -> tuple[int, JsonObject, dict[str, str]] | None:
+    ) -> tuple[int, Body, dict[str, str]] | None:
         if path == "/api/v1/namespaces/kube-system":
             return 200, {"kind": "Namespace", "metadata": {"uid": cluster.cluster_uid}}, {}
         if resource is None:
@@ -89,23 +101,31 @@ class _Handler(BaseHTTPRequestHandler):
             return (404, status_body(404, "NotFound"), {}) if found is None else (200, found, {})
         if resource.forbidden:
             return 403, status_body(403, "Forbidden"), {}
-        if resource.canned:
-            canned = resource.canned.popleft()
-            return canned.status, status_body(canned.status, canned.reason), canned.headers
+        canned = cluster.canned(resource, watch="watch" in query)
+        if canned is not None:
+            return canned.status, canned.body, canned.headers
         if "watch" in query:
             gone = cluster.is_gone(int(query["resourceVersion"]))
             return (410, status_body(410, "Expired"), {}) if gone and cluster.gone_as_http else None
         page = cluster.listing(resource, query)
-        return (410, status_body(410, "Expired"), {}) if page is None else (200, page, {})
+        return (410, cluster.expired_body, {}) if page is None else (200, page, {})
 
-    def _send(self, status: int, body: JsonObject, headers: dict[str, str]) -> None:
-        data = json.dumps(body, separators=(",", ":")).encode()
+    @staticmethod
+    def _is_cut(resource: Resource | None) -> bool:
+        if resource is None or not resource.cut_lists:
+            return False
+        resource.cut_lists -= 1
+        return True
+
+    def _send(self, status: int, body: Body, headers: dict[str, str], *, cut: bool = False) -> None:
+        data = msgspec.json.encode(body)
         self.send_response(status)
         for name, value in ({"Content-Type": "application/json"} | headers).items():
             self.send_header(name, value)
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
-        self.wfile.write(data)
+        self.wfile.write(data[: len(data) // 2] if cut else data)
+        self.close_connection |= cut
 
     def _chunk(self, data: bytes) -> None:
         self.wfile.write(b"%x\r\n%b\r\n" % (len(data), data))
@@ -125,30 +145,35 @@ class _Watch:
     ) -> None:
         self._cluster, self._path, self._resource, self._send = cluster, path, resource, send
         self._from = int(query["resourceVersion"])
-        self._seconds = float(query["timeoutSeconds"])
+        self._seconds = float(query["timeoutSeconds"]) or _NO_LIMIT
+        # The caller holds `changed`: from here on what is done to the open watches is done to this one.
         self._extra_sent = len(resource.extra)
         self._closings, self._cuts = resource.closings, resource.cuts
+        self._replays, resource.replay = resource.replay, resource.replay and not cluster.replays_once
+        resource.watches += 1
+        resource.opened += 1
 
     def run(self, handler: _Handler) -> None:
+        try:
+            self._answer(handler)
+        finally:
+            with self._cluster.changed:
+                self._resource.watches -= 1
+
+    def _answer(self, handler: _Handler) -> None:
         handler.send_response(200)
         handler.send_header("Content-Type", "application/json")
         handler.send_header("Transfer-Encoding", "chunked")
         handler.end_headers()
         if self._cluster.is_gone(self._from):
             gone = {"type": "ERROR", "object": status_body(410, "Expired")}
-            self._send(json.dumps(gone).encode() + b"\n")
+            self._send(msgspec.json.encode(gone) + b"\n")
             self._send(b"")
             return
-        with self._cluster.changed:
-            self._resource.watches += 1
-        try:
-            self._pump(handler)
-        finally:
-            with self._cluster.changed:
-                self._resource.watches -= 1
+        self._pump(handler)
 
     def _pump(self, handler: _Handler) -> None:
-        sent = -1 if self._resource.replay else self._from
+        sent = min(self._from, self._resource.listed) if self._replays else self._from
         while True:
             with self._cluster.changed:
                 self._cluster.changed.wait_for(partial(self._has_news, sent), self._seconds)
@@ -156,7 +181,7 @@ class _Watch:
                 cut = self._cuts != self._resource.cuts
                 ended = cut or self._has_ended() or not (lines or self._resource.silent)
             for line in lines:
-                self._send(line + b"\n")
+                self._send_line(line)
             if cut:
                 self._send(b'{"type":"MODIFIED","object":{"metada')
                 handler.close_connection = True
@@ -164,6 +189,15 @@ class _Watch:
             if ended:
                 self._send(b"")
                 return
+
+    def _send_line(self, line: bytes) -> None:
+        if not self._resource.slow:
+            self._send(line + b"\n")
+            return
+        middle = len(line) // 2
+        self._send(line[:middle])
+        self._send(line[middle:])
+        self._send(b"\n")
 
     def _has_ended(self) -> bool:
         served = self._cluster.resource(self._path) is self._resource
@@ -183,9 +217,16 @@ class _Watch:
         self._extra_sent += len(extra)
         if self._resource.silent:
             return extra, sent
-        changes = [change for change in self._resource.history if change.revision > sent]
-        lines = [
-            json.dumps({"type": change.event_type, "object": change.body}, separators=(",", ":")).encode()
-            for change in changes
+        changes = [
+            change
+            for change in self._resource.history
+            # Changes may be repeated, a bookmark never is.
+            if change.revision > max(sent, self._from if change.event_type == "BOOKMARK" else 0)
         ]
+        lines = [_line(change) for change in changes]
         return lines + extra, changes[-1].revision if changes else sent
+
+
+def _line(change: Change) -> bytes:
+    """Spelt as an API server does: of a recorded change it is the recorded line, byte for byte."""
+    return msgspec.json.encode({"type": change.event_type, "object": change.body})

@@ -6,21 +6,23 @@ fall silent, close, cut a line, repeat itself, be restored to an earlier revisio
 """
 
 import copy
-import json
 import threading
-from collections import deque
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+import msgspec
+
 JsonObject = dict[str, Any]
+Body = JsonObject | msgspec.Raw
 
 
 class Canned(NamedTuple):
-    """An answer that replaces the next ordinary one."""
+    """An answer that replaces the next ordinary one; to a watch, to a list, or to either (None)."""
 
     status: int
-    reason: str
+    body: Body
     headers: dict[str, str]
+    watch: bool | None = None
 
 
 class Change(NamedTuple):
@@ -28,22 +30,27 @@ class Change(NamedTuple):
 
     revision: int
     event_type: str
-    body: JsonObject
+    body: Body
 
 
 @dataclass(slots=True)
 class Resource:
-    objects: dict[str, JsonObject] = field(default_factory=dict)
+    objects: dict[str, Body] = field(default_factory=dict)
     history: list[Change] = field(default_factory=list)
     # Lines outside the history (bookmarks, errors), sent to streams that are open.
     extra: list[bytes] = field(default_factory=list)
-    canned: deque[Canned] = field(default_factory=deque)
+    canned: list[Canned] = field(default_factory=list)
     forbidden: bool = False
+    hidden: bool = False
     silent: bool = False
+    slow: bool = False
+    cut_lists: int = 0
     closings: int = 0
     cuts: int = 0
     replay: bool = False
     watches: int = 0
+    opened: int = 0
+    listed: int = 0
 
 
 @dataclass(slots=True)
@@ -52,7 +59,7 @@ class Backup:
 
     revision: int
     compacted: int
-    resources: dict[str, tuple[dict[str, JsonObject], list[Change]]]
+    resources: dict[str, tuple[dict[str, Body], list[Change]]]
 
 
 class FakeEtcd:
@@ -62,10 +69,12 @@ class FakeEtcd:
         self.page_limit = page_limit
         self.cluster_uid = cluster_uid
         self.gone_as_http = False
+        self.replays_once = False
         self.expired_tokens = 0
+        self.expired_body: Body = status_body(410, "Expired")
         self.requests: list[tuple[str, dict[str, str]]] = []
         self.authorizations: list[str] = []
-        self.changed = threading.Condition()
+        self.changed = threading.Condition()  # its lock may be taken again
         self.stopping = False
         self._revision = 100
         self._compacted = 0
@@ -104,7 +113,7 @@ class FakeEtcd:
         with self.changed:
             resource = self._resources[path]
             self._revision += 1
-            last = copy.deepcopy(resource.objects.pop(uid))
+            last = self._plain(copy.deepcopy(resource.objects.pop(uid)))
             last["metadata"]["resourceVersion"] = str(self._revision)
             resource.history.append(Change(self._revision, "DELETED", last))
             self.changed.notify_all()
@@ -155,13 +164,28 @@ class FakeEtcd:
             self._resources[path].silent = silent
             self.changed.notify_all()
 
+    def slow_down(self, path: str, *, slow: bool = True) -> None:
+        """Send every line in pieces."""
+        with self.changed:
+            self._resources[path].slow = slow
+
+    def cut_next_lists(self, path: str, lists: int) -> None:
+        """Break off so many lists in the middle."""
+        with self.changed:
+            self._resources[path].cut_lists += lists
+
     def forbid(self, path: str, *, forbidden: bool = True) -> None:
         """Answer 403."""
         with self.changed:
             self._resources[path].forbidden = forbidden
 
+    def hide(self, path: str) -> None:
+        """Take its CRD away, before an account that may read only some things: 403, not 404."""
+        with self.changed:
+            self._resources[path].forbidden = self._resources[path].hidden = True
+
     def replay_on_reconnect(self, path: str) -> None:
-        """Let every new watch begin with the whole history, whatever version it asks for."""
+        """Let a new watch begin with all changes since the last list, whatever version it asks for."""
         with self.changed:
             self._resources[path].replay = True
 
@@ -169,7 +193,12 @@ class FakeEtcd:
         """Replace the next answer for a resource; headers are spelt with underscores."""
         with self.changed:
             spelt = {name.replace("_", "-"): value for name, value in headers.items()}
-            self._resources[path].canned.append(Canned(status, reason, spelt))
+            self._resources[path].canned.append(Canned(status, status_body(status, reason), spelt))
+
+    def answer_next_with(self, path: str, canned: Canned) -> None:
+        """Replace the next answer of its sort."""
+        with self.changed:
+            self._resources[path].canned.append(canned)
 
     def backup(self) -> Backup:
         """What `restore` brings back."""
@@ -195,7 +224,14 @@ class FakeEtcd:
     def held(self, path: str, uid: str) -> JsonObject:
         """An object as it is now."""
         with self.changed:
-            return self._resources[path].objects[uid]
+            return self._plain(self._resources[path].objects[uid])
+
+    def listing_now(self, path: str, *, limit: int) -> JsonObject:
+        """The first page of a list."""
+        with self.changed:
+            page = self.listing(self._resources[path], {"limit": str(limit)})
+            assert page is not None
+            return page
 
     def asked(self, path: str, *, watch: bool) -> list[dict[str, str]]:
         """The queries of the lists or watches of a resource so far."""
@@ -207,11 +243,32 @@ class FakeEtcd:
         with self.changed:
             return self._resources[path].watches
 
+    def opened(self, path: str) -> int:
+        """Watches of a resource that were opened so far."""
+        with self.changed:
+            return self._resources[path].opened
+
+    def has_canned(self, path: str) -> bool:
+        """Whether an answer to a watch waits to be given."""
+        with self.changed:
+            return any(canned.watch is not False for canned in self._resources[path].canned)
+
     # --- used by the handler, which holds `changed`
 
     def resource(self, path: str) -> Resource | None:
         """The resource at a path."""
         return self._resources.get(path)
+
+    def canned(self, resource: Resource, *, watch: bool) -> Canned | None:
+        """What replaces the answer to this question, if anything; it is given once."""
+        found = next((one for one in resource.canned if one.watch in (watch, None)), None)
+        if found is not None:
+            resource.canned.remove(found)
+        return found
+
+    def list_version(self, resource: Resource) -> str:  # noqa: ARG002 - all resources share one
+        """The version of a list that is made now."""
+        return str(self._revision)
 
     def listing(self, resource: Resource, query: dict[str, str]) -> JsonObject | None:
         """One page; None when its token has expired."""
@@ -219,8 +276,9 @@ class FakeEtcd:
         if token and self.expired_tokens:
             self.expired_tokens -= 1
             return None
-        revision, start = (token.split(":")) if token else (str(self._revision), "0")
+        revision, start = (token.split(":")) if token else (self.list_version(resource), "0")
         limit = min(int(query.get("limit") or 1 << 30), self.page_limit) if "limit" in query else 1 << 30
+        resource.listed = int(revision)
         everything = list(resource.objects.values())
         end = int(start) + limit
         metadata = {"resourceVersion": revision}
@@ -234,7 +292,8 @@ class FakeEtcd:
 
     def discovery(self, path: str) -> JsonObject | None:
         """What `/apis/<group>`, `/apis/<group>/<version>` and `/api/v1` answer."""
-        served = [(at.rsplit("/", 1)[0], at.rsplit("/", 1)[1]) for at in self._resources]
+        seen = [at for at, resource in self._resources.items() if not resource.hidden]
+        served = [(at.rsplit("/", 1)[0], at.rsplit("/", 1)[1]) for at in seen]
         names = [name for prefix, name in served if prefix == path]
         if names:
             return {"kind": "APIResourceList", "resources": [{"name": name} for name in names]}
@@ -249,8 +308,12 @@ class FakeEtcd:
         }
 
     def _extra(self, path: str, line: JsonObject) -> None:
-        self._resources[path].extra.append(json.dumps(line, separators=(",", ":")).encode())
+        self._resources[path].extra.append(msgspec.json.encode(line))
         self.changed.notify_all()
+
+    @staticmethod
+    def _plain(body: Body) -> JsonObject:
+        return body if isinstance(body, dict) else msgspec.json.decode(body, type=dict[str, Any])
 
 
 def status_body(code: int, reason: str) -> JsonObject:

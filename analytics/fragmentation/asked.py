@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from analytics.history import Catalog, History, WorkloadFacts
-from analytics.requests import jobs_of, outside_jobs
+from analytics.requests import declared_pod_sets, jobs_of, outside_jobs
 from domain import objects
 from domain.facts import Moment, ObjectKind
 from domain.quantity import is_gpu_resource
@@ -98,6 +98,9 @@ def _parts(facts: WorkloadFacts) -> Iterable[tuple[int, objects.Resources]]:
         body = history.original
         if isinstance(body, objects.VolcanoJob):
             return _of_volcano(body, facts)
+    declared = declared_pod_sets(facts)
+    if declared:
+        return [(part.count, part.gpu_requests) for part in declared]
     in_jobs = [(max(job.parallelism, 1), job.gpu_requests_per_pod) for job in jobs_of(facts)]
     return in_jobs + [(1, pod.latest.gpu_requests) for pod in outside_jobs(facts)
                       if isinstance(pod.latest, objects.Pod)]  # fmt: skip

@@ -8,21 +8,24 @@ core/v1, never list again after a 410, and wait for ever on a dead peer.
 
 import os
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import urllib3
+import yaml
 from kubernetes import config as kube_config
 from kubernetes.client import ApiClient, Configuration
 from urllib3.exceptions import HTTPError, ReadTimeoutError
 
+from collector.kube.credentials import Lifetime, of_certificates, of_token
 from domain.errors import SettingsError, UnreachableError
 
 # One open watch per kind plus lists; urllib3 throws away connections above its pool's size.
 _POOL_SIZE = 64
 _CHUNK_BYTES = 1 << 16
+_UNAUTHORIZED = 401
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,15 +79,29 @@ class LineStream:
 
 
 class Connection:
-    """An authenticated line to one API server. Threads may share it."""
+    """
+    An authenticated line to one API server. Threads may share it.
 
-    def __init__(self, configuration: Configuration, *, connect_seconds: float = 5.0) -> None:
-        configuration.connection_pool_maxsize = _POOL_SIZE
-        configuration.keep_alive = True
-        self._configuration = configuration
-        self._pool = ApiClient(configuration).rest_client.pool_manager
-        self._host = str(configuration.host).rstrip("/")
+    Args:
+        configuration: where the server is, and the credentials.
+        connect_seconds: how long it may take to reach the server.
+        load: reads the configuration again, because credentials were renewed.
+        kubeconfig: what `load` reads; when it changes the credentials in it have.
+    """
+
+    def __init__(
+        self,
+        configuration: Configuration,
+        *,
+        connect_seconds: float = 5.0,
+        load: Callable[[], Configuration] | None = None,
+        kubeconfig: Path | None = None,
+    ) -> None:
+        self._load = load
+        self._kubeconfig = kubeconfig
         self._connect_seconds = connect_seconds
+        self._stamp = 0
+        self._use(configuration)
         self._lock = threading.Lock()
         self._streams: set[LineStream] = set()
         self._closed = False
@@ -99,28 +116,26 @@ class Connection:
         Raises:
             SettingsError: there is no such file or context, or no service account.
         """
-        configuration = Configuration()
-        in_pod = "KUBERNETES_SERVICE_HOST" in os.environ
-        try:
-            if kubeconfig is None and context is None and in_pod:
-                kube_config.load_incluster_config(  # type: ignore[no-untyped-call]
-                    client_configuration=configuration
-                )
-            else:
-                kube_config.load_kube_config(  # type: ignore[no-untyped-call]
-                    config_file=None if kubeconfig is None else str(kubeconfig),
-                    context=context,
-                    client_configuration=configuration,
-                    persist_config=False,
-                )
-        except (kube_config.ConfigException, OSError) as cause:
-            given = "the usual kubeconfig" if kubeconfig is None else f"kubeconfig {kubeconfig}"
-            message = (
-                f"{given}, context {context or 'current'}: {cause}; "
-                "give a readable file with --kubeconfig and one of its contexts with --context"
-            )
-            raise SettingsError(message) from cause
-        return cls(configuration)
+
+        def load() -> Configuration:
+            return _configuration(kubeconfig, context)
+
+        return cls(load(), load=load, kubeconfig=kubeconfig)
+
+    def lifetimes(self) -> list[Lifetime]:
+        """Of the credentials in use, as far as they tell: certificates and the token."""
+        with self._lock:
+            configuration = self._configuration
+        found = []
+        for what, path in (
+            ("client certificate", configuration.cert_file),
+            ("certificate authority", configuration.ssl_ca_cert),
+        ):
+            with suppress(OSError):
+                found += of_certificates(Path(path).read_bytes() if path else b"", what)
+        with suppress(UnreachableError):
+            found += of_token(self._headers().get("authorization", "").partition(" ")[2], "token")
+        return found
 
     def get(self, path: str, params: Mapping[str, str], *, read_seconds: float = 60.0) -> Answer:
         """
@@ -147,11 +162,14 @@ class Connection:
         Raises:
             UnreachableError: no answer came, or the connection was closed with `close`.
         """
-        where = f"GET {self._host}{path}"
+        self._renew(when_changed=True)
+        with self._lock:
+            pool, host = self._pool, self._host
+        where = f"GET {host}{path}"
         try:
-            response = self._pool.request(
+            response = pool.request(
                 "GET",
-                self._host + path,
+                host + path,
                 fields=dict(params),
                 headers=self._headers(),
                 preload_content=False,
@@ -161,6 +179,8 @@ class Connection:
         except HTTPError as cause:
             raise _unreachable(where, cause) from cause
         stream = LineStream(response, where)
+        if stream.status == _UNAUTHORIZED:
+            self._renew(when_changed=False)
         with self._lock:
             closed = self._closed
             if not closed:
@@ -182,18 +202,82 @@ class Connection:
         with self._lock:
             self._closed = True
             streams = list(self._streams)
+            pool = self._pool
         for stream in streams:
             stream.interrupt()
-        self._pool.clear()
+        pool.clear()
+
+    def _use(self, configuration: Configuration) -> None:
+        configuration.connection_pool_maxsize = _POOL_SIZE
+        configuration.keep_alive = True
+        self._configuration = configuration
+        self._pool = ApiClient(configuration).rest_client.pool_manager
+        self._host = str(configuration.host).rstrip("/")
+        self._stamp = self._changed_at()
+
+    def _renew(self, *, when_changed: bool) -> None:
+        """
+        Read the credentials again, if their file changed or the server did not accept them.
+
+        Open watches go on with the old ones, as the server lets them.
+        """
+        if self._load is None or (when_changed and self._changed_at() == self._stamp):
+            return
+        # A file that is being written, or a plug-in that fails: the old ones may do until then.
+        with suppress(SettingsError):
+            configuration = self._load()
+            with self._lock:
+                self._use(configuration)
+
+    def _changed_at(self) -> int:
+        try:
+            return 0 if self._kubeconfig is None else self._kubeconfig.stat().st_mtime_ns
+        except OSError:
+            return self._stamp
 
     def _headers(self) -> dict[str, str]:
-        """Fresh credentials: asking for them renews a token that is about to expire."""
+        """
+        Fresh credentials: asking for them renews a token that is about to expire.
+
+        Raises:
+            UnreachableError: the file of the token is gone, or the plug-in that renews it fails.
+        """
         headers = {"Accept": "application/json", "User-Agent": "gpuledger"}
+        try:
+            settings = dict(self._configuration.auth_settings())
+        except (kube_config.ConfigException, OSError) as cause:
+            message = f"credentials for {self._host} cannot be renewed: {cause}; trying again"
+            raise UnreachableError(message) from cause
         # The package gives a dict for each way to authenticate; all of them are header fields.
-        for setting in dict(self._configuration.auth_settings()).values():
+        for setting in settings.values():
             if isinstance(setting, dict) and setting.get("value"):
                 headers[str(setting["key"])] = str(setting["value"])
         return headers
+
+
+def _configuration(kubeconfig: Path | None, context: str | None) -> Configuration:
+    configuration = Configuration()
+    in_pod = "KUBERNETES_SERVICE_HOST" in os.environ
+    try:
+        if kubeconfig is None and context is None and in_pod:
+            kube_config.load_incluster_config(  # type: ignore[no-untyped-call]
+                client_configuration=configuration
+            )
+        else:
+            kube_config.load_kube_config(  # type: ignore[no-untyped-call]
+                config_file=None if kubeconfig is None else str(kubeconfig),
+                context=context,
+                client_configuration=configuration,
+                persist_config=False,
+            )
+    except (kube_config.ConfigException, yaml.YAMLError, OSError) as cause:
+        given = "the usual kubeconfig" if kubeconfig is None else f"kubeconfig {kubeconfig}"
+        message = (
+            f"{given}, context {context or 'current'}: {cause}; "
+            "give a readable file with --kubeconfig and one of its contexts with --context"
+        )
+        raise SettingsError(message) from cause
+    return configuration
 
 
 def _headers(response: urllib3.BaseHTTPResponse) -> dict[str, str]:

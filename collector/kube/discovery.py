@@ -6,11 +6,13 @@ account may read only some things, so a list cannot tell "not there" from "not a
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Protocol
 
 import msgspec
 
 from collector.kube.client import Answer
+from collector.kube.refusal import refused
 from collector.kube.watch_steps import Answered, Outcome
 from domain.errors import UnreachableError
 
@@ -75,11 +77,11 @@ def discover(connection: Asks, served: Served) -> Answered:
             listed = msgspec.json.decode(answer.body, type=_Resources).resources
             if any(resource.name == served.resource for resource in listed):
                 return Answered(outcome=Outcome.FOUND, version=version)
-    except _RefusedError as refused:
-        return Answered(
-            outcome=Outcome.NO_PERMISSION if refused.status == _FORBIDDEN else Outcome.BROKEN,
-            because=f"discovery of {name}: the API server answered {refused.status}",
-        )
+    except _RefusedError as error:
+        answer = error.answer
+        said = refused(f"discovery of {name}", answer.status, answer.body, answer.headers)
+        forbidden = answer.status == _FORBIDDEN
+        return replace(said, outcome=Outcome.NO_PERMISSION if forbidden else Outcome.BROKEN)
     except (UnreachableError, msgspec.MsgspecError) as cause:
         return Answered(outcome=Outcome.BROKEN, because=f"discovery of {name}: {cause}")
     return Answered(
@@ -89,14 +91,14 @@ def discover(connection: Asks, served: Served) -> Answered:
 
 
 class _RefusedError(Exception):
-    def __init__(self, status: int) -> None:
-        super().__init__(status)
-        self.status = status
+    def __init__(self, answer: Answer) -> None:
+        super().__init__(answer.status)
+        self.answer = answer
 
 
 def _accept(answer: Answer) -> None:
     if answer.status != _OK:
-        raise _RefusedError(answer.status)
+        raise _RefusedError(answer)
 
 
 def _offered(connection: Asks, served: Served) -> list[str]:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from collector.kai.pod_words import kai_pod_group, kai_queue, kai_requests
 from collector.kube.requests import effective_gpu_requests
 from collector.raw import Condition, Int, Part, PodSpec, RawObject
 from collector.wording import (
@@ -16,6 +17,8 @@ from collector.wording import (
     owner,
     seen,
 )
+from collector.yunikorn.pod_words import yunikorn_queue, yunikorn_task
+from domain.claims import PodClaim
 from domain.facts import Fact, Moment, ObjectKind, Transition
 from domain.objects import Pod
 
@@ -46,12 +49,18 @@ class ContainerStatus(Part):
     last_state: ContainerState | None = None
 
 
+class ClaimStatus(Part):
+    name: str | None = None
+    resource_claim_name: str | None = None
+
+
 class Status(Part):
     phase: str | None = None
     reason: str | None = None
     conditions: list[Condition] | None = None
     container_statuses: list[ContainerStatus] | None = None
     init_container_statuses: list[ContainerStatus] | None = None
+    resource_claim_statuses: list[ClaimStatus] | None = None
 
 
 class RawPod(RawObject):
@@ -208,7 +217,7 @@ def _body(raw: RawPod) -> Pod:
         owner=owner(raw.metadata),
         labels=labels,
         node=raw.spec.node_name or "",
-        gpu_requests=effective_gpu_requests(raw.spec),
+        gpu_requests=kai_requests(raw.metadata, effective_gpu_requests(raw.spec)),
         gates=tuple(gate.name or "" for gate in raw.spec.scheduling_gates or ()),
         containers=max(len(raw.spec.containers or ()), 1),
         scheduler=raw.spec.scheduler_name or "",
@@ -219,4 +228,18 @@ def _body(raw: RawPod) -> Pod:
         kueue_queue=labels.get("kueue.x-k8s.io/queue-name", ""),
         volcano_pod_group=annotations.get("scheduling.k8s.io/group-name", ""),
         plugin_pod_group=labels.get("scheduling.x-k8s.io/pod-group", ""),
+        kai_pod_group=kai_pod_group(raw.metadata),
+        scheduling_group=(raw.spec.scheduling_group.pod_group_name if raw.spec.scheduling_group else None)
+        or "",
+        queue=kai_queue(raw.metadata) or yunikorn_queue(raw.metadata, raw.spec),
+        claims=tuple(_claims(raw)),
+        yunikorn=yunikorn_task(raw.metadata, raw.spec),
     )
+
+
+def _claims(raw: RawPod) -> Iterator[PodClaim]:
+    """Claims of the pod's spec; the one that stands for an extended resource is not among them."""
+    made = {one.name: one.resource_claim_name or "" for one in raw.status.resource_claim_statuses or ()}
+    for used in raw.spec.resource_claims or ():
+        name = used.resource_claim_name or made.get(used.name, "")
+        yield PodClaim(name=name, own=bool(used.resource_claim_template_name))

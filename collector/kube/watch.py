@@ -7,7 +7,7 @@ do next after each answer, `watch_steps` says.
 
 import random
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from time import monotonic
 
@@ -16,6 +16,7 @@ import msgspec
 from collector.decoding import UNREADABLE, is_older
 from collector.kube.client import Connection, LineStream
 from collector.kube.discovery import discover, version_path
+from collector.kube.refusal import refused, told_by_line
 from collector.kube.watch_steps import (
     Action,
     Answered,
@@ -23,7 +24,6 @@ from collector.kube.watch_steps import (
     Pace,
     Place,
     next_place,
-    outcome_of,
     wait_seconds,
 )
 from collector.shared_intake import SharedIntake
@@ -45,17 +45,20 @@ class _Metadata(msgspec.Struct, gc=False, rename="camel"):
 
 
 class _Head(msgspec.Struct, gc=False):
-    """Of any object only its metadata; of a Status its code and reason too."""
+    """Of any object only its metadata."""
 
     metadata: _Metadata = msgspec.field(default_factory=_Metadata)
-    code: int = 0
-    reason: str = ""
-    message: str = ""
 
 
 class _Page(msgspec.Struct, gc=False):
     metadata: _Metadata
+    kind: str = ""
     items: list[msgspec.Raw] | None = None
+
+    @property
+    def is_list(self) -> bool:
+        """Whether this is a list: anything else at status 200 would tell that all objects are gone."""
+        return bool(self.metadata.resource_version) and (not self.kind or self.kind.endswith("List"))
 
 
 class _Line(msgspec.Struct, gc=False):
@@ -94,6 +97,7 @@ class _Listing:
 
     items: list[msgspec.Raw]
     observed_ms: int
+    version: str = ""
 
 
 class KindReader:
@@ -119,6 +123,9 @@ class KindReader:
         self._draw = draw
         self._listing = _Listing([], 0)
         self._seen_ms = 0
+        self._listed = ""
+        self._histories = 0
+        self._gets_bookmarks = False
 
     def run(self) -> None:
         """Discover, list and watch until `stop` is set."""
@@ -140,11 +147,18 @@ class KindReader:
                 case Action.DISCOVER:
                     return discover(self._connection, self._translator)
                 case Action.LIST:
-                    return self._list(place)
+                    return self._if_there(self._list(place))
                 case Action.WATCH:
-                    return self._watch(place)
+                    return self._if_there(self._watch(place))
         except (UnreachableError, *UNREADABLE) as cause:
             return Answered(outcome=Outcome.BROKEN, because=str(cause))
+
+    def _if_there(self, answered: Answered) -> Answered:
+        """As answered; but a CRD that was taken away answers 403 to some accounts, and is no more."""
+        if answered.outcome is not Outcome.NO_PERMISSION:
+            return answered
+        found = discover(self._connection, self._translator)
+        return found if found.outcome is Outcome.NOT_INSTALLED else answered
 
     def _path(self, place: Place) -> str:
         return f"{version_path(self._translator, place.version)}/{self._translator.resource}"
@@ -157,18 +171,27 @@ class KindReader:
         path = self._path(place)
         answer = self._connection.get(path, params, read_seconds=self._pace.request_seconds)
         if answer.status != _OK:
-            return _refusal(f"list {path}", answer.status, answer.body, answer.headers)
+            return refused(f"list {path}", answer.status, answer.body, answer.headers)
         page = _PAGE.decode(answer.body)
+        if not page.is_list:
+            because = f"list {path}: expected a list with a resourceVersion, got {answer.body[:80]!r}"
+            return Answered(outcome=Outcome.BROKEN, because=because)
         if not place.next_page:
+            self._histories = self._intake.histories()
             # A list that is not later than what the watch told would end nothing.
-            self._listing = _Listing([], max(self._clock.now_ms(), self._seen_ms + 1))
+            observed_ms = max(self._clock.now_ms(), self._seen_ms + 1)
+            self._listing = _Listing([], observed_ms, page.metadata.resource_version)
+        elif page.metadata.resource_version != self._listing.version:
+            # What was deleted between two versions would be missing from both halves.
+            because = f"list {path}: a page is of another version than the first"
+            return Answered(outcome=Outcome.LOST, because=because)
         self._listing.items.extend(page.items or ())
         if page.metadata.continue_:
             return Answered(outcome=Outcome.PAGE, next_page=page.metadata.continue_)
         listing, self._listing = self._listing, _Listing([], 0)
         version = page.metadata.resource_version
         if not self._stop.is_set():
-            self._seen_ms = listing.observed_ms
+            self._seen_ms, self._listed = listing.observed_ms, version
             self._intake.relisted(self._translator, listing.items, version, listing.observed_ms)
         return Answered(outcome=Outcome.LISTED, resource_version=version)
 
@@ -182,13 +205,29 @@ class KindReader:
             "timeoutSeconds": str(seconds),
         }
         path = self._path(place)
-        stream = self._connection.stream(path, params, read_seconds=seconds + self._pace.silence_seconds)
+        silence = seconds + self._pace.silence_seconds
+        if self._gets_bookmarks:
+            silence = min(silence, self._pace.bookmark_seconds)
+        self._gets_bookmarks = False
+        stream = self._connection.stream(path, params, read_seconds=silence)
         try:
             if stream.status != _OK:
-                return _refusal(f"watch {path}", stream.status, stream.body(), stream.headers)
-            return self._follow(stream, path, place.resource_version)
+                return refused(f"watch {path}", stream.status, stream.body(), stream.headers)
+            return self._unless_anew(self._follow(stream, path, place.resource_version))
         finally:
             self._connection.release(stream)
+
+    def _unless_anew(self, answered: Answered) -> Answered:
+        """
+        As answered, but for a cluster that was restored to an earlier version.
+
+        A watch from a version of the future gets no error: what happens before that version is
+        left out. Kinds with bookmarks notice, and here tell those without.
+        """
+        if answered.outcome is Outcome.LOST or self._intake.histories() == self._histories:
+            return answered
+        because = "the history of another kind began anew: listing this one again"
+        return replace(answered, outcome=Outcome.LOST, because=because)
 
     def _follow(self, stream: LineStream, path: str, resource_version: str) -> Answered:
         began, began_ms = monotonic(), self._clock.now_ms()
@@ -216,15 +255,19 @@ class KindReader:
     def _take(self, line: bytes, resource_version: str) -> Answered:
         """Deliver one line; CLOSED means that nothing speaks against going on."""
         event_type, payload = split_line(line)
-        head = _HEAD.decode(payload)
         if event_type == "ERROR":
-            because = f"{head.code} {head.reason}: {head.message}"
-            return Answered(outcome=Outcome.LOST, because=because)
+            return told_by_line(payload)
+        head = _HEAD.decode(payload)
+        self._gets_bookmarks |= event_type == "BOOKMARK"
         seen = head.metadata.resource_version
         is_old = is_older(seen, resource_version)
         if event_type == "BOOKMARK" and is_old:
             # A replayed event may be old; a bookmark says where the server is now.
             because = f"the server is at {seen}, we were at {resource_version}: it was restored"
+            return Answered(outcome=Outcome.LOST, because=because)
+        if is_older(seen, self._listed):
+            # It may be about an object that was gone before the list, and would end nowhere.
+            because = f"an event of {seen}, from before the list at {self._listed}"
             return Answered(outcome=Outcome.LOST, because=because)
         self._seen_ms = max(self._clock.now_ms(), self._seen_ms)  # somebody may set the clock back
         self._intake.see(self._translator, event_type, payload, self._seen_ms)
@@ -233,16 +276,3 @@ class KindReader:
 
 
 _UNTIL_PROBED = (Outcome.NO_PERMISSION, Outcome.NOT_INSTALLED)
-
-
-def _refusal(what: str, status: int, body: bytes, headers: Mapping[str, str]) -> Answered:
-    try:
-        message = _HEAD.decode(body).message
-    except UNREADABLE:
-        message = body[:200].decode(errors="replace")
-    wish = headers.get("retry-after", "")
-    return Answered(
-        outcome=outcome_of(status),
-        because=f"{what}: the API server answered {status}: {message}",
-        retry_after_seconds=float(wish) if wish.isdecimal() else 0.0,
-    )

@@ -44,14 +44,22 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """Sizes and times of the reading. `silence_seconds` is granted beyond the watch's own end."""
+    """
+    Sizes and times of the reading.
+
+    `silence_seconds` is granted beyond the watch's own end. Of a kind that was seen to get
+    bookmarks, about one a minute, no silence longer than `bookmark_seconds` is believed. A server
+    may wish for no longer pause than `longest_wish_seconds`.
+    """
 
     page_limit: int = 500
     watch_seconds: int = 300
     silence_seconds: float = 30.0
+    bookmark_seconds: float = 150.0
     request_seconds: float = 60.0
     first_delay_seconds: float = 0.8
     longest_delay_seconds: float = 60.0
+    longest_wish_seconds: float = 600.0
     probe_seconds: float = 600.0
     flush_seconds: float = 0.2
 
@@ -152,7 +160,8 @@ def wait_seconds(place: Place, answered: Answered, pace: Pace, *, draw: float) -
         case _ if place.failures == 0:
             return 0.0
         case _:
-            return max(delay_seconds(place.failures, pace, draw=draw), answered.retry_after_seconds)
+            wish = min(answered.retry_after_seconds, pace.longest_wish_seconds)
+            return max(delay_seconds(place.failures, pace, draw=draw), wish)
 
 
 def delay_seconds(failures: int, pace: Pace, *, draw: float) -> float:

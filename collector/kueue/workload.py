@@ -70,6 +70,7 @@ class Status(Part):
     admission: Admission | None = None
     admission_checks: list[CheckState] | None = None
     scheduling_stats: SchedulingStats | None = None
+    cluster_name: str | None = None
 
 
 class RawWorkload(RawObject):
@@ -120,6 +121,7 @@ def _body(raw: RawWorkload, evictions: dict[str, int]) -> Workload:
         evictions=evictions,
         slice_of=(raw.metadata.annotations or {}).get(_SLICE_OF, ""),
         variant_of=labels.get(_VARIANT_OF, ""),
+        dispatched_to=raw.status.cluster_name or "",
     )
 
 

@@ -130,7 +130,7 @@ def _tiles(statement: dict[str, Json]) -> None:
         ),
         (
             "Per useful GPU-hour",
-            _amount(total["unit_cost"]),
+            ("≤ " if total["unit_cost_upper_bound"] else "") + _amount(total["unit_cost"]),
             currency,
             HELP["unit"],
             no_money or no_cause or (None if total["unit_cost"] is not None else "nothing useful is known"),

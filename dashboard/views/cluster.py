@@ -171,7 +171,7 @@ def _nodes(asked: dict[str, str]) -> None:
                 },
                 notes=(
                     *(
-                        [f"busy {text.quantity(activity[place['node']], 'ratio')}"]
+                        [f"busy, 24 h: {text.quantity(activity[place['node']], 'ratio')}"]
                         if place["node"] in activity
                         else []
                     ),

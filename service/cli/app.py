@@ -8,7 +8,18 @@ from typing import Annotated
 import typer
 
 from domain.errors import ProductError, UsageError
-from service.cli import chargeback, configuration, doctor, history, processes, queries, quota, report, rules
+from service.cli import (
+    chargeback,
+    configuration,
+    doctor,
+    history,
+    keeping,
+    processes,
+    queries,
+    quota,
+    report,
+    rules,
+)
 
 _HELP = """
 Keeps the books of a Kubernetes GPU cluster: who waits, for how long, and who holds what.
@@ -62,6 +73,7 @@ quota.add_to(app)
 rules.add_to(app)
 doctor.add_to(app)
 configuration.add_to(app)
+keeping.add_to(app)
 
 
 def run(arguments: Sequence[str]) -> int:

@@ -145,3 +145,11 @@ def test_gpu_hours_are_exported_in_base_units() -> None:
 def test_a_metric_that_is_not_exported_has_no_series() -> None:
     sample = Sample(labels={"rule": "buy_days"}, value=5.0)
     assert not [name for name in scrape(measured("policy_threshold_days", sample)) if "threshold" in name]
+
+
+def test_an_alarm_that_sounds_has_a_series_before_anything_was_measured() -> None:
+    alarms = {"disk_full": "make room"}
+    exporter = Exporter(REGISTRY, FixedClock(NOW_MS), alarms=lambda: alarms)
+    assert b'gpuledger_alarm{alarm="disk_full"} 1.0' in exporter.text()
+    alarms.clear()
+    assert exporter.text() == b""

@@ -14,10 +14,10 @@ from analytics.fairness.entities import CohortTree, Entity, Pool
 from analytics.fairness.entitlement import entitlement, spread, surplus
 from analytics.fairness.kueue_share import FlavorUse, borrowed, lendable, weighted_share
 from analytics.fairness.lending import lending
-from analytics.fairness.limits import capability_ceiling, kueue_ceiling
+from analytics.fairness.limits import capability_ceiling, kai_ceiling, kueue_ceiling
 from collector.wording import weight_milli
 from domain.facts import Description, ObjectKind
-from domain.objects import BODY_TYPES, ClusterQueue, VolcanoQueue
+from domain.objects import BODY_TYPES, ClusterQueue, KaiQueue, VolcanoQueue
 from domain.quantity import MICRO_PER_GPU, Quota, QuotaKind
 from tests.cases.replay import CREATED, Json, case, check, replay, written
 
@@ -101,6 +101,9 @@ def f05_written(queue: Json) -> Json:
     if queue["kind"] == "volcano":
         spec: Json = {"capability": queue["capability"]}
         return written("Queue", queue["id"], apiVersion="scheduling.volcano.sh/v1beta1", spec=spec)
+    if queue["kind"] == "kai":
+        spec = {"resources": {"gpu": queue["gpu"]}}
+        return written("Queue", queue["id"], apiVersion="scheduling.run.ai/v2", spec=spec)
     limits = {"name": "nvidia.com/gpu", **queue}
     flavors = [{"name": "default", "resources": [limits]}]
     return written("ClusterQueue", queue["id"], spec={"resourceGroups": [{"flavors": flavors}]})
@@ -110,22 +113,31 @@ def f05_limit(said: Description) -> Quota:
     body = msgspec.json.decode(said.body, type=BODY_TYPES[said.kind])
     if isinstance(body, VolcanoQueue):
         return capability_ceiling(body.capability, "nvidia.com/gpu")
+    if isinstance(body, KaiQueue):
+        return kai_ceiling(body)
     assert isinstance(body, ClusterQueue)
     return kueue_ceiling(body.quotas[0])
 
 
+def f05_of_yunikorn(queue: Json) -> Quota:
+    """YuniKorn's queues are lines of its configuration, not objects."""
+    most = {name: Quota.of(limit) for name, limit in queue["max"].items()}
+    return capability_ceiling(most, "nvidia.com/gpu")
+
+
 def test_f05_what_no_limit_means_to_each_scheduler() -> None:
-    # Queues of YuniKorn and KAI are not read yet.
     given, expected = case("F05-unlimited-quota")
-    read = [queue for queue in given["data"]["queues"] if queue["kind"] in {"kueue", "volcano"}]
-    store = replay(("ADDED", f05_written(queue), CREATED) for queue in read)
-    kinds = (ObjectKind.VOLCANO_QUEUE, ObjectKind.CLUSTER_QUEUE)
+    queues = given["data"]["queues"]
+    store = replay(("ADDED", f05_written(queue), CREATED) for queue in queues if queue["kind"] != "yunikorn")
+    kinds = (ObjectKind.VOLCANO_QUEUE, ObjectKind.CLUSTER_QUEUE, ObjectKind.KAI_QUEUE)
     limits = {said.name: f05_limit(said) for said in store.descriptions("c", kinds)}
+    limits |= {queue["id"]: f05_of_yunikorn(queue) for queue in queues if queue["kind"] == "yunikorn"}
     answer: dict[str, Any] = {
         name: limit.milli // 1000 if limit.kind is QuotaKind.NUMBER else limit.kind.value
         for name, limit in limits.items()
     }
-    assert answer == {name: expected["limit"][name] for name in ("v1", "v2", "v3", "q1", "q2", "q3")}
+    assert answer == expected["limit"]
+    assert all(limit.milli >= 0 for limit in limits.values())
 
 
 def f06_tree(node: Json) -> CohortTree:

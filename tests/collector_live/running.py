@@ -70,12 +70,12 @@ class Reading:
         return {uid for uid, state in dict(self.sink.objects).items() if state.gone_ms is None}
 
 
-def until(holds: Callable[[], bool], *, seconds: float = 10.0) -> None:
-    """Wait for something that threads bring about."""
-    give_up, pause = monotonic() + seconds, threading.Event()
+def until(holds: Callable[[], bool], *, seconds: float = 10.0, pause: float = 0.005) -> None:
+    """Wait for something that threads bring about, looking after each pause."""
+    give_up, never = monotonic() + seconds, threading.Event()
     while not holds():
         assert monotonic() < give_up, "it did not come about in time"
-        pause.wait(0.005)
+        never.wait(pause)
 
 
 @contextmanager

@@ -60,7 +60,7 @@ def statement(as_of: str, by: list[str], *, scenario: str) -> Json:
         "no_causes_because": None,
         "no_commitment_because": "no quota is known in these days",
         "unused_commitment_gpu_hours": None,
-        "total": whole | {"unit_cost": 2.97 if priced else None},
+        "total": whole | {"unit_cost": 2.97 if priced else None, "unit_cost_upper_bound": False},
         "books": {f"{name}_gpu_hours": value for name, value in (books | {"difference": 0.0}).items()},
         "unknown": [unknown] if scenario == "unknown nodes" else [],
         "rows": [] if empty else rows,

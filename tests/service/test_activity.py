@@ -363,9 +363,8 @@ def test_a_stretch_lies_within_its_hour_and_its_stay_and_nothing_counts_twice(
     put(store, stays)
     append(store, read)
     refresh(store)
-    assert store.rows(OUTSIDE) == []
-    assert store.rows(OVERLAPPING) == []
-    assert store.rows("select * from gpu_hour where own_active > own_seen or active > seen") == []
+    for sql in (OUTSIDE, OVERLAPPING, "select * from gpu_hour where own_active > own_seen or active > seen"):
+        assert store.rows(sql) == []
 
 
 # One row per stretch that is empty, crosses an hour, or lies outside the stay of its pod.
@@ -386,3 +385,16 @@ inner join activity_span as other
     and (one.start_ms, one.end_ms, one.level) < (other.start_ms, other.end_ms, other.level)
     and other.start_ms < one.end_ms
 """
+
+
+def test_a_fold_that_breaks_off_is_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    with site(stay("a", 0, None)) as store:
+        append(store, [sample(0, 0.9)])
+        refresh(store)
+        append(store, [sample(MINUTE, 0.9)])
+        with monkeypatch.context() as broken:
+            broken.setattr("store.activity._FRESH_HOURS", "select error('stopped here')")
+            with pytest.raises(Exception, match="stopped here"):
+                refresh(store)
+        assert refresh(store) == 1
+        assert spans(store) == [("high", 0, 120)]

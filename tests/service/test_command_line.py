@@ -19,7 +19,7 @@ from tests.build import Books, busy_morning, make_workload
 
 COMMANDS = (
     "demo", "up", "serve", "dashboard", "import", "metrics", "workloads", "report", "chargeback", "quota",
-    "rules", "doctor", "config",
+    "rules", "doctor", "config", "backup", "restore", "rebuild", "forget",
 )  # fmt: skip
 
 

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +102,14 @@ def test_a_figure_of_a_report_is_that_of_its_metric(name: str, morning: Answers)
             known = [figure(sample) for sample in asked.rows]
             cells = [row[column.key] for row in section.rows if column.key in row]
             assert [cell for cell in cells if cell not in known] == [], (section.key, column.key)
+
+
+@pytest.mark.parametrize(
+    "name", [name for name, report in REPORTS.items() if report.window and name != "capacity"]
+)
+def test_a_report_is_about_the_window_that_was_asked(name: str, morning: Answers) -> None:
+    told = REPORTS[name].build(morning, ReportQuestion(window=timedelta(hours=2)))
+    assert told.window == timedelta(hours=2)
 
 
 @pytest.mark.parametrize("name", list(REPORTS))

@@ -187,3 +187,12 @@ def test_a_secret_that_is_missing_or_empty_is_refused(tmp_path: Path, content: s
 def test_header_mode_without_a_secret_is_refused() -> None:
     with pytest.raises(SettingsError, match=r"expected auth\.header\.secret_file"):
         load_settings(overrides={"auth.mode": "header"}).authentication()
+
+
+def test_a_kind_of_job_may_be_added_but_none_below_which_each_pod_is_a_workload(tmp_path: Path) -> None:
+    file = tmp_path / "gpuledger.yaml"
+    file.write_text("workloads: {job_kinds: [SparkApplication]}")
+    assert load_settings(file).thresholds().job_kinds == {"SparkApplication"}
+    file.write_text("workloads: {job_kinds: [Deployment]}")
+    with pytest.raises(SettingsError, match="expected a kind whose objects are one workload each"):
+        load_settings(file)

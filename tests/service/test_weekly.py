@@ -81,3 +81,12 @@ def test_half_a_week_of_files_is_written_again(reports: MakeReports, tmp_path: P
     (tmp_path / "reports/waits-2026-W10.md").unlink()
     assert reports("2026-03-09T00:00:00Z").write_due() == 1
     assert len(names(tmp_path)) == 3
+
+
+def test_a_report_that_is_written_late_is_as_of_the_end_of_its_week(
+    reports: MakeReports, tmp_path: Path
+) -> None:
+    assert reports("2026-03-18T12:00:00Z").write_due() == 2
+    for week, end in ((10, "2026-03-09"), (11, "2026-03-16")):
+        told = json.loads((tmp_path / f"reports/waits-2026-W{week}.json").read_text())
+        assert (told["as_of"], told["window"]) == (f"{end}T00:00:00.000Z", "1w")

@@ -3,14 +3,15 @@ A collector that can be killed: reads batches of Events, takes them in, and says
 
 Each line on standard input is `{"batch": 7, "rows": [[uid, version], ...], "killed": ""}`; the
 number of the batch is printed when it is acknowledged. `killed` lets it die by SIGKILL "before
-commit" or "after commit, before ack".
+commit", "between append and state" or "after commit, before ack".
 """
 
 import json
 import os
 import signal
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 from collector.intake import Intake
@@ -33,7 +34,9 @@ class DyingSink:
         return self.store.known(cluster)
 
     def append(self, batch: Batch) -> int:
-        if self.killed == "before commit":
+        if self.killed == "between append and state":
+            batch = replace(batch, objects={}, marks={})
+        if self.killed in {"before commit", "between append and state"}:
             with self.store.transaction() as connection:
                 facts.write(self.store, connection, batch, after_seq=0)
                 os.kill(os.getpid(), signal.SIGKILL)
@@ -51,6 +54,17 @@ def take_in(intake: Intake, rows: list[tuple[str, int]]) -> None:
         metadata = {"uid": uid, "resourceVersion": str(version), "namespace": "nlp", "name": uid}
         intake.see(translator, "MODIFIED", {"metadata": metadata, "reason": "Scheduled"}, version)
     intake.flush()
+
+
+def write_until_killed(path: Path, orders: Connection) -> None:
+    """As `main`, with orders and acknowledgements through a connection."""
+    sink = DyingSink(Store.open(path))
+    intake = Intake(CLUSTER, sink, sink.known(CLUSTER))
+    while True:
+        order = orders.recv()
+        sink.killed = order.get("killed", "")
+        take_in(intake, order["rows"])
+        orders.send(order["batch"])
 
 
 def main() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from analytics.quota.exposed import Reclaim, Running, exposed
 from analytics.quota.movements import movements
-from analytics.quota.rules import DEFAULT_RULES, Leftover, Pool, penalty, scaled_weight, step
+from analytics.quota.rules import DEFAULT_RULES, Leftover, Pool, good_periods, penalty, scaled_weight, step
 from domain.errors import PolicyError
 from tests.analytics.quota.holders import holder, pool
 
@@ -192,3 +192,9 @@ def test_a_cut_exposes_the_lowest_and_newest_until_usage_fits() -> None:
 def test_who_is_below_what_was_agreed_returns_before_gifts() -> None:
     # a debt does not make up for the second good period that is missing
     assert moved(pool(holder("back", 40, 36, debt=500), spare=4)) == {}
+
+
+@pytest.mark.parametrize("thin", [{"ratio": None}, {"hours": 49}, {"coverage": 0.5}])
+def test_a_period_of_which_too_little_is_known_is_not_a_good_one(thin: dict[str, float | None]) -> None:
+    assert good_periods(holder("a", 40, 32, good=1, **thin)) == 1  # type: ignore[arg-type]
+    assert good_periods(holder("a", 40, 32, good=1)) == 2

@@ -1,0 +1,1 @@
+"""Kinds of dynamic resource allocation (`resource.k8s.io`)."""

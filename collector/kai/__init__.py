@@ -1,0 +1,1 @@
+"""Kinds of the KAI scheduler, and what it reads from pods."""

@@ -1,0 +1,1 @@
+"""Kinds of Kubeflow: TrainJobs, and the jobs of its first training operator."""

@@ -1,0 +1,26 @@
+"""PyTorchJobs: a master and its workers."""
+
+import msgspec
+
+from collector.kubeflow.replicas import RawReplicated, Replicas, RunPolicy, replicated_facts
+from collector.raw import Part
+from domain.facts import Fact, ObjectKind
+
+KIND = ObjectKind.PYTORCH_JOB
+
+
+class Spec(Part):
+    run_policy: RunPolicy | None = None
+    pytorch_replica_specs: dict[str, Replicas] | None = None
+
+
+class RawPyTorchJob(RawReplicated):
+    spec: Spec = msgspec.field(default_factory=Spec)
+
+
+def facts(raw: RawPyTorchJob, observed_ms: int) -> list[Fact]:
+    """The conditions that one reading of a PyTorchJob shows, and its description."""
+    spec = raw.spec
+    return replicated_facts(
+        raw, KIND, observed_ms, run_policy=spec.run_policy, replicas=spec.pytorch_replica_specs
+    )

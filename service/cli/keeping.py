@@ -1,0 +1,91 @@
+"""`backup`, `restore`, `rebuild`, `forget`: acts on the books, of a running `serve` or without one."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from service.cli.options import Config, DataDir, Given
+from service.running import found
+from service.settings import Settings
+
+# A rebuild of a long journal takes its time.
+_ANSWER_SECONDS = 3600.0
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.command("backup")(backup)
+    app.command("restore")(restore)
+    app.command("rebuild")(rebuild)
+    app.command("forget")(forget)
+
+
+def backup(
+    target: Annotated[
+        Path | None,
+        typer.Argument(help="The file to write.", show_default="one beside the store", metavar="FILE"),
+    ] = None,
+    *,
+    config: Config = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Copy the store to a file, also while it is served."""
+    _order(_settings(config, data_dir), "backup", "" if target is None else str(target.absolute()))
+
+
+def restore(
+    source: Annotated[Path, typer.Argument(help="A file that backup wrote.", metavar="FILE")],
+    *,
+    config: Config = None,
+    data_dir: DataDir = None,
+) -> None:
+    """
+    Put a backup in the place of the store, also while it is served.
+
+    The store that was there is kept aside. Clusters are read on from where the backup stands.
+    """
+    _order(_settings(config, data_dir), "restore", str(source.absolute()))
+
+
+def rebuild(*, config: Config = None, data_dir: DataDir = None) -> None:
+    """
+    Cut facts anew from the journal, with today's translators.
+
+    There is a journal while keeping.journal_size is set. The store that was there is kept aside.
+    """
+    _order(_settings(config, data_dir), "rebuild", "")
+
+
+def forget(
+    user: Annotated[str, typer.Argument(help="The name, as the label has it.", metavar="USER")],
+    *,
+    config: Config = None,
+    data_dir: DataDir = None,
+) -> None:
+    """
+    Take a person's name out of the store, its journal and the backups beside it.
+
+    Another word stands for it from then on. Backups elsewhere, and stores that were kept aside, are
+    not touched.
+    """
+    _order(_settings(config, data_dir), "forget", user)
+
+
+def _settings(config: Path | None, data_dir: Path | None) -> Settings:
+    return Given(config=config, data_dir=data_dir).settings()
+
+
+def _order(settings: Settings, order: str, argument: str) -> None:
+    from service.keeping import Keeper
+    from service.orders import give
+    from service.recovery import open_store
+
+    if found(settings.serve_file) is not None:
+        typer.echo(give(settings.orders_dir, order, argument, seconds=_ANSWER_SECONDS))
+        return
+    store = open_store(settings)
+    try:
+        typer.echo(Keeper(settings, store).handlers()[order](argument))
+    finally:
+        store.close()

@@ -1,0 +1,156 @@
+"""The collectors of a running service: one for each cluster, from the API server into the store."""
+
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from collector.intake import Intake
+from collector.journal import Journal, JournaledIntake
+from collector.kube.client import Connection
+from collector.live import run_cluster
+from collector.shared_intake import TakesIn
+from collector.translator import TRANSLATORS
+from domain.errors import ProductError
+from domain.window import SystemClock, format_instant
+from service.alarms import Alarms
+from service.forgotten import Forgotten
+from service.patience import PatientSink, Room
+from service.recovery import journal_folder
+from service.settings import ClusterSettings, Settings
+from store.embedded import Store
+from store.limits import size_bytes
+
+log = logging.getLogger("gpuledger.collecting")
+
+
+@dataclass(slots=True)
+class _Running:
+    """The collectors between a start and a stop; each has an event that ends it."""
+
+    told_to_stop: bool = False
+    stops: list[threading.Event] = field(default_factory=list)
+    threads: list[threading.Thread] = field(default_factory=list)
+    connections: dict[str, Connection] = field(default_factory=dict)
+
+
+class Collectors:
+    """
+    Reads the clusters of the settings while it is started; may be stopped and started again.
+
+    Args:
+        settings: the clusters, and what is kept.
+        store: takes the facts.
+        alarms: told of a full disk, and of credentials that end.
+        forgotten: names that stay out of the store.
+        failed: told why a collector cannot go on.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        store: Store,
+        *,
+        alarms: Alarms,
+        forgotten: Forgotten,
+        failed: Callable[[ProductError], None],
+    ) -> None:
+        self._settings = settings
+        self._store = store
+        self._alarms = alarms
+        self._forgotten = forgotten
+        self._failed = failed
+        self._room = Room(settings.store.data_dir, size_bytes(settings.keeping.min_free))
+        self._running = _Running()
+
+    def start(self) -> None:
+        """
+        Read every cluster, each in a thread.
+
+        Raises:
+            SettingsError: a kubeconfig is wrong.
+        """
+        self._running = _Running()
+        for cluster in self._settings.clusters:
+            self._running.threads.append(self._collect(cluster, self._running))
+
+    def stop(self) -> None:
+        """Commit what was read, and read no more; stopping twice does nothing."""
+        self._running.told_to_stop = True
+        for stop in self._running.stops:
+            stop.set()
+        for thread in self._running.threads:
+            thread.join()
+        self._running.threads.clear()
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Read nothing meanwhile; then go on from what the store holds."""
+        were_running = bool(self._running.threads)
+        self.stop()
+        try:
+            yield
+        finally:
+            if were_running:
+                self.start()
+
+    def check_credentials(self, now_ms: int) -> None:
+        """Let an alarm sound for each cluster whose credentials were not renewed in time."""
+        for name, connection in self._running.connections.items():
+            ends = [life for life in connection.lifetimes() if life.is_near_its_end(now_ms)]
+            if not ends:
+                self._alarms.end(f"credentials_end/{name}")
+                continue
+            first = min(ends, key=lambda life: life.end_ms)
+            self._alarms.sound(
+                f"credentials_end/{name}",
+                f"cluster {name}: the {first.what} ends at {format_instant(first.end_ms)} and was not "
+                "renewed; renew it, and reading goes on by itself",
+            )
+
+    def _collect(self, cluster: ClusterSettings, running: _Running) -> threading.Thread:
+        # A wrong kubeconfig fails here, at start.
+        connection = Connection.open(kubeconfig=cluster.kubeconfig, context=cluster.context)
+        running.connections[cluster.name] = connection
+        stop = threading.Event()
+        running.stops.append(stop)
+        intake = self._intake(cluster.name, stop)
+
+        def run() -> None:
+            try:
+                run_cluster(
+                    cluster.name,
+                    connection=connection,
+                    intake=intake,
+                    translators=TRANSLATORS,
+                    clock=SystemClock(),
+                    stop=stop,
+                )
+            except ProductError as error:
+                if running.told_to_stop:
+                    log.warning("collector of %s stopped: %s", cluster.name, error)
+                    return
+                log.exception("collector stopped", extra={"cluster": cluster.name})
+                self._failed(error)
+
+        thread = threading.Thread(target=run, name=f"collector/{cluster.name}")
+        thread.start()
+        return thread
+
+    def _intake(self, cluster: str, stop: threading.Event) -> TakesIn:
+        size = self._settings.keeping.journal_size
+        journal = None
+        if size is not None:
+            folder = journal_folder(self._settings, cluster)
+            journal = Journal(folder, most_bytes=size_bytes(size), rewrite=self._forgotten.clean)
+        sink = PatientSink(
+            self._store,
+            room=self._room,
+            alarms=self._alarms,
+            stop=stop,
+            forgotten=self._forgotten,
+            before=(lambda: None) if journal is None else journal.commit,
+        )
+        intake = Intake(cluster, sink, self._store.known(cluster))
+        return intake if journal is None else JournaledIntake(intake, journal)

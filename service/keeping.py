@@ -1,0 +1,216 @@
+"""What the operator does with the books: backup, restore, rebuild, forget a person, drop what is old."""
+
+import gzip
+import os
+import shutil
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from datetime import timedelta
+from pathlib import Path
+
+from collector.journal import journal_files
+from collector.replay import replay
+from domain.errors import StoreError
+from service.forgotten import Forgotten
+from service.orders import Handler
+from service.recovery import backup_file, backups, journals
+from service.settings import Settings
+from store import adoption, forgetting, retention
+from store.embedded import Store
+
+
+class Keeper:
+    """
+    Acts on an open store, also while it is served.
+
+    Args:
+        settings: where things lie.
+        store: the books.
+        alone: while it is entered nobody reads clusters or measures.
+        renewed: called when the books are other ones than before.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        store: Store,
+        *,
+        alone: Callable[[], AbstractContextManager[None]] = nullcontext,
+        renewed: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._settings = settings
+        self._store = store
+        self._alone = alone
+        self._renewed = renewed
+        self.forgotten = forgotten_names(settings)
+
+    def handlers(self) -> Mapping[str, Handler]:
+        """What can be ordered, by name; each takes its one argument and says what it did."""
+        return {
+            "backup": lambda target: self.backup(Path(target) if target else None),
+            "restore": lambda source: self.restore(Path(source)),
+            "rebuild": lambda _: self.rebuild(),
+            "forget": self.forget,
+        }
+
+    def backup(self, target: Path | None = None) -> str:
+        """
+        Copy all that is committed to a file; by default to one beside the store.
+
+        Raises:
+            StoreError: it is there already, or cannot be written.
+        """
+        target = backup_file(self._settings) if target is None else target
+        if target.exists():
+            message = f"backup {target}: there is such a file; name another one"
+            raise StoreError(message)
+        written = target.with_name(target.name + ".new")
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            written.unlink(missing_ok=True)
+            self._store.copy_to(written)
+            with written.open("rb") as file:
+                os.fsync(file.fileno())
+            written.replace(target)
+        except OSError as cause:
+            message = f"backup {target}: {cause}; choose a folder that can be written"
+            raise StoreError(message) from cause
+        return f"{target}: {target.stat().st_size / 1e6:,.1f} MB"
+
+    def restore(self, source: Path) -> str:
+        """
+        Put a backup in the place of the store; the store is kept aside.
+
+        Raises:
+            StoreError: it is no backup of this version; the store is as it was.
+        """
+        if not source.exists():
+            message = f"backup {source}: there is no such file"
+            raise StoreError(message)
+        incoming = self._beside("restored")
+        shutil.copyfile(source, incoming)
+        # A file that is no store is noticed now, and an old one brought to the newest schema.
+        Store.open(incoming).close()
+        aside = self._exchange(incoming)
+        return f"{source} is in place; what was there before is {aside}"
+
+    def rebuild(self) -> str:
+        """
+        Cut all facts of clusters with a journal anew from it, with today's translators.
+
+        Other clusters, GPU samples, proposals and what was measured are taken over as they are.
+
+        Raises:
+            RecordingError: the beginning of a journal was dropped.
+            StoreError: nothing was journaled.
+        """
+        journaled = journals(self._settings)
+        if not journaled:
+            message = "there is no journal to rebuild from: set keeping.journal_size, for example 5GB"
+            raise StoreError(message)
+        incoming = self._beside("rebuilt")
+        with self._alone():
+            earlier = self._beside("earlier")
+            self._store.copy_to(earlier)
+            rebuilt = Store.open(incoming)
+            try:
+                adoption.adopt(rebuilt, earlier, [cluster for cluster, _ in journaled])
+                entries = sum(replay(folder, cluster, rebuilt).entries for cluster, folder in journaled)
+            finally:
+                rebuilt.close()
+                earlier.unlink()
+            aside = self._exchange(incoming, alone=nullcontext)
+        return f"{entries:,} entries were read again; what was there before is {aside}"
+
+    def forget(self, name: str) -> str:
+        """
+        Take a person's name out of the books, the journal, and the backups and reports beside the store.
+
+        Another word stands for it from now on, also when the cluster tells the name again. Reports
+        that hold it are removed; `serve` writes those of the last weeks anew.
+        """
+        if not self.forgotten.labels:
+            message = "tenancy.users names no label that holds a user's name: there is nothing to forget"
+            raise StoreError(message)
+        with self._alone():
+            instead = self.forgotten.add(name)
+            rows = forgetting.forget(self._store, name, instead, labels=self.forgotten.labels)
+            for _, folder in journals(self._settings):
+                for path in journal_files(folder):
+                    self._rewrite(path)
+            old = backups(self._settings)
+            if old:
+                self.backup()
+            for path in old:
+                path.unlink()
+            reports = self._drop_reports(name)
+            self._renewed()
+        told = [f"{name} is {instead} now; {rows:,} descriptions were changed"]
+        told += [f"{reports:,} weekly reports were removed"] if reports else []
+        told += [
+            f"{count:,} {place} hold it within something else"
+            for place, count in forgetting.elsewhere(self._store, name).items()
+        ]
+        return "; ".join(told)
+
+    def drop_old(self, now_ms: int) -> int:
+        """Drop what `keeping.retention` does not keep; gives how many workloads that were."""
+        kept = self._settings.keeping.retention
+        if kept is None:
+            return 0
+        before_ms = now_ms - kept // timedelta(milliseconds=1)
+        return retention.drop_before(self._store, self._store.clusters(), before_ms)
+
+    def _beside(self, name: str) -> Path:
+        """A free place in the folder of the store."""
+        path = self._settings.store_file.with_name(f"{name}.duckdb")
+        for stale in (path, path.with_name(path.name + ".wal")):
+            stale.unlink(missing_ok=True)
+        return path
+
+    def _exchange(
+        self, incoming: Path, *, alone: Callable[[], AbstractContextManager[None]] | None = None
+    ) -> Path:
+        file = self._settings.store_file
+        aside = self._settings.store.data_dir / "aside" / backup_file(self._settings).name
+
+        def exchange() -> None:
+            aside.parent.mkdir(parents=True, exist_ok=True)
+            wal = file.with_name(file.name + ".wal")
+            if wal.exists():
+                wal.replace(aside.with_name(aside.name + ".wal"))
+            file.replace(aside)
+            incoming.replace(file)
+
+        with (self._alone if alone is None else alone)():
+            self._store.fold()
+            self._store.reopen(exchange)
+            self._renewed()
+        return aside
+
+    def _drop_reports(self, name: str) -> int:
+        """Remove the reports in which the name stands, each in all its formats; gives how many."""
+        folder = self._settings.reports_dir
+        files = [path for path in folder.iterdir() if path.is_file()] if folder.is_dir() else []
+        holding = {path.stem for path in files if name in path.read_text(encoding="utf-8", errors="replace")}
+        for path in files:
+            if path.stem in holding:
+                path.unlink()
+        return len(holding)
+
+    def _rewrite(self, path: Path) -> None:
+        written = path.with_suffix(".new")
+        with (
+            gzip.open(path, "rt", encoding="utf-8") as old,
+            gzip.open(written, "wt", encoding="utf-8") as new,
+        ):
+            for line in old:
+                new.write(self.forgotten.clean(line))
+        written.replace(path)
+
+
+def forgotten_names(settings: Settings) -> Forgotten:
+    """The names that were forgotten in these books; looked for in the labels that name users."""
+    rules = settings.tenancy.users
+    labels = {label for rule in rules for label in (rule.from_label, rule.from_namespace_label) if label}
+    return Forgotten(settings.store.data_dir / "forgotten.json", tuple(sorted(labels)))

@@ -1,0 +1,72 @@
+"""
+Orders to a running `serve`: a file in the data folder asks, another one answers.
+
+Whoever may write there may order; no door of the network is needed for what only the operator does.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from threading import Event
+from time import monotonic
+from typing import TypeAlias
+from uuid import uuid4
+
+from domain.errors import ProductError, StoreError, UnreachableError
+
+Handler: TypeAlias = Callable[[str], str]
+_ASKED, _ANSWERED = ".order.json", ".answer.json"
+_LOOK_SECONDS = 0.1
+
+
+def give(folder: Path, order: str, argument: str, *, seconds: float) -> str:
+    """
+    Order something of the process that serves from this folder; gives what it says.
+
+    Raises:
+        UnreachableError: no answer came in that time.
+        StoreError: it could not do it.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    name = uuid4().hex
+    asked, answered = folder / f"{name}{_ASKED}", folder / f"{name}{_ANSWERED}"
+    _write(asked, {"order": order, "argument": argument})
+    give_up, pause = monotonic() + seconds, Event()
+    while not answered.exists():
+        if monotonic() > give_up:
+            asked.unlink(missing_ok=True)
+            message = (
+                f"{order}: the running gpuledger serve gave no answer in {seconds:.0f} s; look at its log"
+            )
+            raise UnreachableError(message)
+        pause.wait(_LOOK_SECONDS)
+    said = json.loads(answered.read_text(encoding="utf-8"))
+    answered.unlink()
+    if said["error"]:
+        raise StoreError(said["error"])
+    return str(said["said"])
+
+
+def take(folder: Path, handlers: Mapping[str, Handler]) -> int:
+    """Do what was ordered since, and answer; gives how many orders there were."""
+    orders = sorted(folder.glob(f"*{_ASKED}")) if folder.is_dir() else []
+    for path in orders:
+        said = {"said": "", "error": ""}
+        try:
+            order = json.loads(path.read_text(encoding="utf-8"))
+            said["said"] = handlers[order["order"]](str(order["argument"]))
+        except ProductError as error:
+            said["error"] = str(error)
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            said["error"] = f"order {path.name}: {type(error).__name__}: {error}"
+        path.unlink(missing_ok=True)
+        _write(path.with_name(path.name.removesuffix(_ASKED) + _ANSWERED), said)
+    return len(orders)
+
+
+def _write(path: Path, said: Mapping[str, str]) -> None:
+    """The rename makes the file whole for every reader."""
+    written = path.with_suffix(".new")
+    written.write_text(json.dumps(said) + "\n", encoding="utf-8")
+    written.chmod(0o600)
+    written.replace(path)

@@ -1,0 +1,54 @@
+"""Take over rows of another store's file, so that a rebuild loses nothing that the journal does not tell."""
+
+from collections.abc import Collection
+from pathlib import Path
+from typing import Final
+
+from store.engine import Engine
+
+# One row per table with rows of clusters.
+_TABLES: Final = """
+select table_name from duckdb_columns()
+where column_name = 'cluster' and table_name in (select table_name from duckdb_tables())
+group by table_name
+order by table_name
+"""
+_COPY: Final = """
+insert into {table} by name
+select given.* from earlier.{table} as given where {whose}
+"""
+_OF_OTHERS: Final = "not (cluster = any($rebuilt::varchar[]))"
+_OF_REBUILT: Final = "cluster = any($rebuilt::varchar[])"
+# What was read of GPUs comes from other sources, and what was proposed and decided from nowhere else.
+_OF_SAMPLES: Final = "source in (select source from earlier.gpu_sample_mark)"
+_NOT_IN_THE_JOURNAL: Final = {
+    "gpu_sample": _OF_REBUILT,
+    "gpu_sample_mark": _OF_REBUILT,
+    "set_aside": f"{_OF_REBUILT} and {_OF_SAMPLES}",
+    "quota_week": _OF_REBUILT,
+    "proposal": _OF_REBUILT,
+    "proposal_audit": _OF_REBUILT,
+}
+_MEASUREMENTS: Final = "insert into measurement by name select * from earlier.measurement"
+
+
+def adopt(engine: Engine, path: Path, rebuilt: Collection[str]) -> None:
+    """
+    Take what is not to be rebuilt from a file that nobody has open, into an empty store.
+
+    Other clusters than those that are rebuilt are taken as they are, with their marks. Of the rebuilt
+    ones comes what their journal does not tell: GPU samples, proposals and their audit. What is
+    derived of their facts and samples is made anew. All measurements are taken.
+
+    Raises:
+        StoreError: the file is no store of this version; nothing was taken.
+    """
+    quoted = str(path).replace("'", "''")
+    tables = [str(row["table_name"]) for row in engine.rows(_TABLES)]
+    with (
+        engine.attached(f"attach '{quoted}' as earlier (read_only)", "detach earlier"),
+        engine.transaction() as connection,
+    ):
+        for table, whose in [(table, _OF_OTHERS) for table in tables] + [*_NOT_IN_THE_JOURNAL.items()]:
+            connection.execute(_COPY.format(table=table, whose=whose), {"rebuilt": list(rebuilt)})
+        connection.execute(_MEASUREMENTS)

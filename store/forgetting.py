@@ -1,0 +1,73 @@
+"""
+Take a person's name out of the store: where it stands as a label's value, and wherever it says who.
+
+Who: the user of a workload, and who moved a proposal. Stages write names of teams, queues and pods only.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+
+from store.engine import Engine
+
+_BODIES: Final = """
+update description set body = replace(body, $said, $instead) where contains(body, $said)
+"""
+_USERS: Final = "update workload set user_name = $instead where user_name = $name"
+_MOVERS: Final = "update proposal_audit set who = $instead where who = $name"
+_COUNT: Final = "select count(*)::bigint as rows from description where contains(body, $said)"
+# One row per kind of place in which the name stands within something else: nobody can say whose it is.
+_ELSEWHERE: Final = """
+select 'names of objects' as place, count(*)::bigint as rows
+from object_state where contains(name, $name) or contains(namespace, $name)
+union all
+select 'notes of Events' as place, count(*)::bigint as rows
+from event_sighting where contains(note, $name) or contains(regarding_name, $name)
+union all
+select 'samples of what was set aside' as place, count(*)::bigint as rows
+from set_aside where contains(sample, $name)
+union all
+select 'notes on proposals' as place, count(*)::bigint as rows
+from proposal_audit where contains(note, $name)
+union all
+select 'GPU samples' as place, count(*)::bigint as rows
+from gpu_sample where contains(pod, $name) or contains(namespace, $name)
+order by place
+"""
+
+
+def said(label: str, value: str) -> str:
+    """
+    How a label stands in an object, here and in what an API server sends.
+
+    >>> said("user", "dirk")
+    '"user":"dirk"'
+    """
+    return f"{msgspec.json.encode(label).decode()}:{msgspec.json.encode(value).decode()}"
+
+
+def forget(engine: Engine, name: str, instead: str, *, labels: Iterable[str]) -> int:
+    """
+    Put another word for a name wherever one of these labels has it; gives the descriptions changed.
+
+    Facts stay what they are otherwise: whose waits and GPUs they were can still be added up.
+    """
+    changed = 0
+    with engine.transaction() as connection:
+        for label in labels:
+            asked = {"said": said(label, name), "instead": said(label, instead)}
+            (rows,) = connection.execute(_COUNT, {"said": asked["said"]}).fetchone() or (0,)
+            connection.execute(_BODIES, asked)
+            changed += rows
+        for statement in (_USERS, _MOVERS):
+            connection.execute(statement, {"name": name, "instead": instead})
+        # Deleted rows stay in the file until it is folded.
+    engine.fold()
+    return changed
+
+
+def elsewhere(engine: Engine, name: str) -> dict[str, int]:
+    """How many rows hold the name within something else, by where."""
+    found = engine.rows(_ELSEWHERE, {"name": name})
+    return {str(row["place"]): int(str(row["rows"])) for row in found if row["rows"]}

@@ -1,0 +1,141 @@
+"""A journal gives an intake again what it was given, and so the same facts."""
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from collector.decoding import ObjectList, read_object
+from collector.intake import Intake
+from collector.journal import Journal, JournaledIntake, journal_files
+from collector.kube.watch import split_line
+from collector.recording import Part, readings
+from collector.replay import replay
+from collector.translator import Translator, find
+from domain.errors import RecordingError
+from domain.facts import Batch, Known
+from store.embedded import Store
+from tests.fakes import MemorySink
+from tests.shared import shared
+
+FACTS = (
+    "select * from transition order by seq",
+    "select * from description order by seq",
+    "select * from event_sighting order by seq",
+    "select * from set_aside order by all",
+    "select * from object_state order by all",
+    "select * from source_mark order by all",
+)
+FLUSHES_EACH = 300
+CAP_BYTES = 150_000
+
+
+class JournaledStore:
+    """A store before whose commits the journal is committed, as the service does it."""
+
+    def __init__(self, store: Store | MemorySink, journal: Journal) -> None:
+        self._store, self._journal = store, journal
+
+    def known(self, cluster: str) -> Known:
+        return self._store.known(cluster)
+
+    def append(self, batch: Batch) -> int:
+        self._journal.commit()
+        return self._store.append(batch)
+
+
+def record(name: str, store: Store | MemorySink, folder: Path, *, most_bytes: int, starts: int = 1) -> None:
+    """Read a recording through a journal, with restarts in between."""
+    pieces = list(readings(shared(f"data/recorded/{name}")))
+    for part in range(starts):
+        journal = Journal(folder, most_bytes=most_bytes)
+        sink = JournaledStore(store, journal)
+        intake = JournaledIntake(Intake(name, sink, sink.known(name), flush_rows=500), journal)
+        begin, end = (len(pieces) * edge // starts for edge in (part, part + 1))
+        for number, piece in enumerate(pieces[begin:end]):
+            give(intake, piece.stream.translator, piece.part, piece.data, piece.observed_ms)
+            if number % FLUSHES_EACH == 0:
+                intake.flush()
+        intake.troubled(pieces[0].stream.translator, "retry: no answer", pieces[end - 1].observed_ms)
+        intake.flush()
+
+
+def give(intake: JournaledIntake, translator: Translator, part: Part, data: bytes, at_ms: int) -> None:
+    if part is Part.LIST:
+        listed = read_object(data, ObjectList)
+        version = listed.metadata.resource_version or ""
+        intake.relisted(translator, listed.items or (), version, at_ms)
+    elif part is Part.LINE:
+        event_type, payload = split_line(data)
+        intake.see(translator, event_type, payload, at_ms)
+
+
+def rows_of(store: Store) -> list[list[dict[str, object]]]:
+    return [store.rows(select) for select in FACTS]
+
+
+@pytest.mark.recordings
+@pytest.mark.parametrize("name", ["native", "kueue", "volcano"])
+def test_a_journal_gives_the_rows_of_all_fact_tables_again(name: str, tmp_path: Path) -> None:
+    first, second = Store.open(None), Store.open(None)
+    record(name, first, tmp_path, most_bytes=1 << 30, starts=3)
+    assert len(journal_files(tmp_path)) == 3
+    summary = replay(tmp_path, name, second)
+    assert summary.not_read == {}
+    assert rows_of(second) == rows_of(first)
+
+
+@pytest.mark.recordings
+def test_what_a_store_holds_already_is_left_out(tmp_path: Path) -> None:
+    store = Store.open(None)
+    record("native", store, tmp_path, most_bytes=1 << 30)
+    before = rows_of(store)
+    marks = store.known("native").marks
+    replay(tmp_path, "native", store, after_ms={kind: mark.seen_ms for kind, mark in marks.items()})
+    assert rows_of(store)[:3] == before[:3]
+
+
+@pytest.mark.recordings
+def test_a_journal_is_no_larger_than_it_may_be_and_says_what_is_missing(tmp_path: Path) -> None:
+    record("native", MemorySink(), tmp_path, most_bytes=CAP_BYTES)
+    files = journal_files(tmp_path)
+    # The file that is being written comes on top; it is a quarter as long, and a block longer.
+    assert sum(path.stat().st_size for path in files) < 2 * CAP_BYTES
+    assert len(files) > 1
+    with pytest.raises(RecordingError, match=r"its beginning was dropped .* keeping\.journal_size"):
+        replay(tmp_path, "native", MemorySink())
+
+
+def test_a_block_that_was_cut_off_takes_nothing_else_with_it(tmp_path: Path) -> None:
+    translator = find("", "Namespace")
+    assert translator is not None
+    journal, memory = Journal(tmp_path, most_bytes=1 << 20), MemorySink()
+    sink = JournaledStore(memory, journal)
+    intake = JournaledIntake(Intake("c", sink, sink.known("c")), journal)
+    for number in range(3):
+        metadata = {"uid": f"n{number}", "name": f"n{number}", "resourceVersion": str(number + 1)}
+        stamped = metadata | {"creationTimestamp": "2026-05-04T08:00:00Z"}
+        intake.see(translator, "ADDED", {"metadata": stamped}, 1000 + number)
+        intake.flush()
+    (file,) = journal_files(tmp_path)
+    file.write_bytes(file.read_bytes()[:-20])
+    again = MemorySink()
+    summary = replay(tmp_path, "c", again)
+    assert set(again.objects) == {"n0", "n1"}
+    assert [because.partition(" is ")[2][:10] for because in summary.not_read] == ["cut off or"]
+
+
+def test_a_journal_that_cannot_be_written_keeps_what_waits(tmp_path: Path) -> None:
+    translator = find("", "Namespace")
+    assert translator is not None
+    journal = Journal(tmp_path / "journal", most_bytes=1 << 20)
+    memory = MemorySink()
+    intake = JournaledIntake(Intake("c", memory, Known()), journal)
+    intake.see(translator, "ADDED", {"metadata": {"uid": "n0", "name": "n0"}}, 1000)
+    (tmp_path / "journal").rename(tmp_path / "away")
+    with pytest.raises(OSError, match="No such file"):
+        journal.commit()
+    (tmp_path / "away").rename(tmp_path / "journal")
+    journal.commit()
+    (file,) = journal_files(tmp_path / "journal")
+    assert gzip.decompress(file.read_bytes()).count(b"\n") == 2

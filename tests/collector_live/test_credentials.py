@@ -1,0 +1,122 @@
+"""Credentials that end are noticed in time, and renewed ones are used."""
+
+import base64
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+import yaml
+
+from collector.kube.client import Connection
+from collector.kube.credentials import Lifetime, of_certificates, of_token
+from domain.window import parse_instant
+from tests.collector_live.running import PODS
+from tests.fake_cluster import FakeCluster
+from tests.fake_etcd import Canned, status_body
+
+DAY_MS = 86_400_000
+# openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 365, made once.
+CERTIFICATE = """
+-----BEGIN CERTIFICATE-----
+MIIBljCCATugAwIBAgIUCtH5f89EJpOclfCuWW97LfviI4IwCgYIKoZIzj0EAwIw
+IDEPMA0GA1UEAwwGcmVhZGVyMQ0wCwYDVQQKDAR0ZWFtMB4XDTI2MTEzMDE5MzA0
+NVoXDTI3MTEzMDE5MzA0NVowIDEPMA0GA1UEAwwGcmVhZGVyMQ0wCwYDVQQKDAR0
+ZWFtMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEVCSJ9beWk4SKI71ARXAEfjpt
+aUFs5PM9+HQ6l6l20HgPrpMIjpbE3Y02m3bZD/nb0h1kHiem/Y17PDBWHc69KqNT
+MFEwHQYDVR0OBBYEFH1LvlWVpCAd2euviHAIHfYRElyMMB8GA1UdIwQYMBaAFH1L
+vlWVpCAd2euviHAIHfYRElyMMA8GA1UdEwEB/wQFMAMBAf8wCgYIKoZIzj0EAwID
+SQAwRgIhAKnoFVGm7325dKdUOG6arvIrMeaxK4RMaM4IHAWKr7g7AiEA7mycppJF
+NP/+cjt4XYxlvH/5+2cvvQzquNZGzIAKbBk=
+-----END CERTIFICATE-----
+"""
+
+
+def token(**claims: int) -> str:
+    parts = [{"alg": "none"}, claims]
+    encoded = [base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=") for part in parts]
+    return ".".join([*encoded, "signature"])
+
+
+def test_a_certificate_tells_when_it_ends() -> None:
+    (life,) = of_certificates(b"text before\n" + CERTIFICATE.encode(), "client certificate")
+    assert (life.from_ms, life.end_ms) == (
+        parse_instant("2026-11-30T19:30:45Z"),
+        parse_instant("2027-11-30T19:30:45Z"),
+    )
+    assert of_certificates(b"-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----", "cut off") == []
+
+
+def test_a_token_tells_when_it_ends() -> None:
+    begin = parse_instant("2026-05-04T09:00:00Z") // 1000
+    assert of_token(token(iat=begin, exp=begin + 3600), "token") == [
+        Lifetime(what="token", from_ms=begin * 1000, end_ms=(begin + 3600) * 1000)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("days", "left_days", "near"),
+    [(365, 8, False), (365, 6.9, True), (1, 0.2, False), (1, 0.09, True), (1, -1, True)],
+)
+def test_the_last_tenth_of_a_life_and_at_most_a_week_is_its_end(
+    days: float, left_days: float, *, near: bool
+) -> None:
+    life = Lifetime(what="c", from_ms=0, end_ms=round(days * DAY_MS))
+    assert life.is_near_its_end(round((days - left_days) * DAY_MS)) is near
+
+
+def kubeconfig(path: Path, url: str, user: Mapping[str, object]) -> Path:
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "here",
+        "clusters": [{"name": "c", "cluster": {"server": url}}],
+        "users": [{"name": "u", "user": user}],
+        "contexts": [{"name": "here", "context": {"cluster": "c", "user": "u"}}],
+    }
+    written = path.with_suffix(".new")
+    written.write_text(yaml.safe_dump(config))
+    written.replace(path)
+    return path
+
+
+def test_a_kubeconfig_that_is_renewed_is_read_again(tmp_path: Path) -> None:
+    with FakeCluster() as cluster:
+        cluster.serve(PODS)
+        path = kubeconfig(tmp_path / "kubeconfig", cluster.url, {"token": "old"})
+        connection = Connection.open(kubeconfig=path)
+        connection.get(PODS, {})
+        kubeconfig(path, cluster.url, {"token": "new"})
+        connection.get(PODS, {})
+        # One that is half written does not take the credentials away.
+        path.write_text("users: [")
+        connection.get(PODS, {})
+    assert cluster.authorizations == ["Bearer old", "Bearer new", "Bearer new"]
+
+
+def test_credentials_that_are_refused_are_read_again(tmp_path: Path) -> None:
+    plugin = {"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential"}
+    said, script = tmp_path / "credential", tmp_path / "plugin"
+    said.write_text(json.dumps(plugin | {"status": {"token": "old"}}))
+    script.write_text(f"#!/bin/sh\ncat {said}\n")
+    script.chmod(0o755)
+    execute = {
+        "exec": {"apiVersion": plugin["apiVersion"], "command": str(script), "interactiveMode": "Never"}
+    }
+    with FakeCluster() as cluster:
+        cluster.serve(PODS)
+        connection = Connection.open(kubeconfig=kubeconfig(tmp_path / "kubeconfig", cluster.url, execute))
+        cluster.answer_next_with(PODS, Canned(401, status_body(401, "Unauthorized"), {}))
+        said.write_text(json.dumps(plugin | {"status": {"token": "new"}}))
+        assert connection.get(PODS, {}).status == 401
+        assert connection.get(PODS, {}).status == 200
+    assert cluster.authorizations == ["Bearer old", "Bearer new"]
+
+
+def test_a_token_in_use_tells_when_it_ends(tmp_path: Path) -> None:
+    secret = token(iat=1_000_000, exp=2_000_000)
+    connection = Connection.open(
+        kubeconfig=kubeconfig(tmp_path / "k", "http://127.0.0.1:9", {"token": secret})
+    )
+    (life,) = connection.lifetimes()
+    assert (life.what, life.end_ms) == ("token", 2_000_000_000)

@@ -1,0 +1,162 @@
+"""A log that cannot be replayed is kept aside, and the store is made anew from what there is."""
+
+import shutil
+import threading
+from pathlib import Path
+
+import pytest
+
+from collector.intake import Intake
+from collector.journal import Journal, JournaledIntake, journal_files
+from collector.translator import find
+from domain.errors import RecordingError, StoreBrokenError
+from domain.metric import Measurement, Sample
+from domain.window import parse_instant
+from service.alarms import Alarms
+from service.keeping import Keeper
+from service.patience import PatientSink, Room
+from service.recovery import journal_folder, open_store, remade
+from service.settings import Settings
+from service.settings_file import load_settings
+from store.embedded import Store
+from tests.store.facts_made_up import one_pod
+
+SEEN_MS = parse_instant("2026-05-04T09:00:00Z")
+EACH = 50
+FACTS = """
+select cluster, uid, moment, at_ms from transition
+union all
+select cluster, uid, body, from_ms from description
+order by all
+"""
+
+
+def write(store: Store, settings: Settings, batches: range, *, journaled: bool) -> None:
+    """Let new namespaces be read, a batch of them at a time."""
+    translator = find("", "Namespace")
+    assert translator is not None
+    journal = Journal(journal_folder(settings, "north/1"), most_bytes=1 << 30)
+    sink = PatientSink(
+        store,
+        room=Room(settings.store.data_dir, 0),
+        alarms=Alarms(),
+        stop=threading.Event(),
+        before=journal.commit if journaled else lambda: None,
+    )
+    intake = JournaledIntake(Intake("north/1", sink, sink.known("north/1")), journal)
+    for batch in batches:
+        for number in range(batch * EACH + 1, (batch + 1) * EACH + 1):
+            metadata = {
+                "uid": f"n{number}",
+                "name": f"n{number}",
+                "resourceVersion": str(number),
+                "creationTimestamp": "2026-05-04T08:00:00Z",
+            }
+            intake.see(translator, "ADDED", {"metadata": metadata}, SEEN_MS + number)
+        intake.flush()
+
+
+def settings_in(folder: Path) -> Settings:
+    return load_settings(overrides={"store.data_dir": folder})
+
+
+def killed(tmp_path: Path, *, journaled: bool, backup: bool = False) -> Settings:
+    """A data folder as a killed process leaves it, with ten batches: five folded, five in the log."""
+    settings = settings_in(tmp_path / "alive")
+    store = open_store(settings)
+    write(store, settings, range(5), journaled=journaled)
+    store.fold()
+    if backup:
+        Keeper(settings, store).backup()
+    write(store, settings, range(5, 10), journaled=journaled)
+    shutil.copytree(tmp_path / "alive", tmp_path / "killed")
+    store.close()
+    return settings_in(tmp_path / "killed")
+
+
+def spoil_log(settings: Settings) -> Path:
+    """Change bytes in the middle of the log, as a broken disk or a fault of the engine would."""
+    wal = settings.store_file.with_name(settings.store_file.name + ".wal")
+    data = bytearray(wal.read_bytes())
+    middle = len(data) // 2
+    data[middle : middle + 64] = bytes(byte ^ 0xFF for byte in data[middle : middle + 64])
+    wal.write_bytes(data)
+    return wal
+
+
+def rows(store: Store) -> tuple[int, int]:
+    """Rows of descriptions, and different ones of them."""
+    (row,) = store.rows(
+        "select count(*)::bigint as rows, count(distinct uid)::bigint as uids from description"
+    )
+    return int(str(row["rows"])), int(str(row["uids"]))
+
+
+def test_a_log_in_order_is_simply_replayed(tmp_path: Path) -> None:
+    settings = killed(tmp_path, journaled=False)
+    store = open_store(settings)
+    assert rows(store) == (10 * EACH, 10 * EACH)
+    assert not (settings.store.data_dir / "aside").exists()
+    store.close()
+
+
+def test_what_the_log_held_comes_from_the_journal(tmp_path: Path) -> None:
+    settings = killed(tmp_path, journaled=True)
+    spoiled = spoil_log(settings).read_bytes()
+    with pytest.raises(StoreBrokenError):
+        Store.open(settings.store_file)
+    store = open_store(settings)
+    assert rows(store) == (10 * EACH, 10 * EACH)
+    (aside,) = (settings.store.data_dir / "aside").iterdir()
+    assert (aside / "gpuledger.duckdb.wal").read_bytes() == spoiled
+    store.close()
+
+
+def test_without_a_journal_what_was_folded_is_there(tmp_path: Path) -> None:
+    settings = killed(tmp_path, journaled=False)
+    spoil_log(settings)
+    store = open_store(settings)
+    assert rows(store) == (5 * EACH, 5 * EACH)
+    store.close()
+
+
+@pytest.mark.parametrize("backup", [True, False])
+def test_with_a_broken_file_too_it_begins_from_a_backup_or_from_nothing(
+    tmp_path: Path, *, backup: bool
+) -> None:
+    settings = killed(tmp_path, journaled=True, backup=backup)
+    aside = tmp_path / "aside"
+    aside.mkdir()
+    (aside / settings.store_file.name).write_bytes(b"broken" * 1000)
+    store = remade(settings, aside)
+    assert rows(store) == (10 * EACH, 10 * EACH)
+    store.close()
+
+
+def test_a_file_that_is_no_store_is_not_taken_for_a_broken_log(tmp_path: Path) -> None:
+    settings = settings_in(tmp_path)
+    settings.store_file.write_bytes(b"something else" * 1000)
+    with pytest.raises(StoreBrokenError):
+        open_store(settings)
+    assert settings.store_file.read_bytes().startswith(b"something else")
+
+
+def test_a_rebuild_takes_over_what_no_journal_holds(tmp_path: Path) -> None:
+    settings = settings_in(tmp_path)
+    store = open_store(settings)
+    store.append(one_pod("imported", 1))
+    said = Measurement(metric="m", as_of_ms=1, sample=Sample(labels={}, value=1.0))
+    store.publish([said])
+    write(store, settings, range(2), journaled=True)
+    before = store.rows(FACTS)
+    keeper = Keeper(settings, store)
+    assert f"{2 * EACH + 3} entries were read again" in keeper.rebuild()
+    assert store.rows(FACTS) == before
+    assert store.latest_measurements() == [said]
+    # A correction of a translator would show here; a journal without its beginning is refused.
+    (file,) = journal_files(journal_folder(settings, "north/1"))
+    file.rename(file.with_name("00000002.ndjson.gz"))
+    with pytest.raises(RecordingError, match="its beginning was dropped"):
+        keeper.rebuild()
+    assert store.rows(FACTS) == before
+    store.close()
