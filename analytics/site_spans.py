@@ -17,15 +17,19 @@ def node_spans(cluster: str, around: Collection[History]) -> Iterator[dict[str, 
     Stretches of the capacity of all nodes among these objects, in the columns of `node_span`.
 
     A node without GPUs of a device plugin has those that ResourceSlices offer on it. What changes
-    nothing of a node is merged.
+    nothing of a node is merged. Nothing is said of the time before nodes were first read: what a
+    node that is older held or left idle then, nobody saw.
     """
+    first_ms = min(
+        (d.observed_ms for h in around if h.kind is ObjectKind.NODE for d in h.descriptions), default=0
+    )
     slices: dict[str, list[History]] = {}
     for history in around:
         for node in {d.body.node for d in history.descriptions if isinstance(d.body, ResourceSlice)}:
             slices.setdefault(node, []).append(history)
     for history in around:
         if history.kind is ObjectKind.NODE:
-            yield from _spans(cluster, history, slices.get(history.name, ()))
+            yield from _spans(cluster, history, slices.get(history.name, ()), first_ms)
 
 
 def queue_spans(cluster: str, around: Iterable[History]) -> Iterator[dict[str, object]]:
@@ -42,11 +46,13 @@ def queue_spans(cluster: str, around: Iterable[History]) -> Iterator[dict[str, o
             }
 
 
-def _spans(cluster: str, node: History, slices: Collection[History]) -> Iterator[dict[str, object]]:
+def _spans(
+    cluster: str, node: History, slices: Collection[History], first_ms: int
+) -> Iterator[dict[str, object]]:
     gone = node.first(Moment.GONE)
     row: dict[str, object] | None = None
     catalog = Catalog.of([node])
-    for at_ms, body in _turns(node, slices):
+    for at_ms, body in _turns(node, slices, first_ms):
         stretch = catalog.at(node.name, at_ms)
         model, replicas = (stretch.model, stretch.replicas) if stretch else ("", 1)
         capacity, allocatable = body.gpu_capacity, body.gpu_allocatable
@@ -69,14 +75,14 @@ def _spans(cluster: str, node: History, slices: Collection[History]) -> Iterator
         yield row | {"end_ms": gone.at_ms if gone else None}
 
 
-def _turns(node: History, slices: Iterable[History]) -> Iterator[tuple[int, objects.Node]]:
+def _turns(node: History, slices: Iterable[History], first_ms: int) -> Iterator[tuple[int, objects.Node]]:
     """When the node or what is offered on it may have changed, with what the node said of itself then."""
-    said = {d.from_ms: d.body for d in node.descriptions if isinstance(d.body, objects.Node)}
+    said = {max(d.from_ms, first_ms): d.body for d in node.descriptions if isinstance(d.body, objects.Node)}
     gone = node.first(Moment.GONE)
     offers: set[int] = set()
     for history in slices:
         removed = history.first(Moment.GONE)
-        offers |= {described.from_ms for described in history.descriptions}
+        offers |= {max(described.from_ms, first_ms) for described in history.descriptions}
         offers |= {removed.at_ms} if removed else set()
     body: objects.Node | None = None
     for at_ms in sorted(said.keys() | {at_ms for at_ms in offers if gone is None or at_ms < gone.at_ms}):

@@ -49,28 +49,16 @@ where kind = 'Node'
 group by cluster
 """
 
-# One row per node and stretch of unchanged capacity that touches the window and was observed.
-_NODES: Final = f"""
-select
-    node_capacity.cluster,
-    node_capacity.node,
-    node_capacity.gpu_model,
-    greatest(node_capacity.start_ms, coalesce(first_read.first_ms, node_capacity.start_ms)) as start_ms,
-    node_capacity.end_ms,
-    node_capacity.capacity_micro_gpus,
-    node_capacity.allocatable_micro_gpus,
-    node_capacity.schedulable
+# One row per node and stretch of unchanged capacity that touches the window.
+_NODES: Final = """
+select cluster, node, gpu_model, start_ms, end_ms, capacity_micro_gpus, allocatable_micro_gpus, schedulable
 from node_capacity
-left join ({_FIRST_READ}) as first_read on node_capacity.cluster = first_read.cluster
 where
-    greatest(node_capacity.start_ms, coalesce(first_read.first_ms, node_capacity.start_ms)) < $end_ms
-    and (
-        node_capacity.end_ms is null
-        or node_capacity.end_ms > greatest($start_ms, coalesce(first_read.first_ms, $start_ms))
-    )
-    and (node_capacity.capacity_micro_gpus is null or node_capacity.capacity_micro_gpus > 0)
-order by node_capacity.cluster, node_capacity.node, start_ms
-"""  # noqa: S608
+    start_ms < $end_ms
+    and (end_ms is null or end_ms > $start_ms)
+    and (capacity_micro_gpus is null or capacity_micro_gpus > 0)
+order by cluster, node, start_ms
+"""
 UNREAD: Final = "the nodes of the cluster had not been read yet"
 
 # How clouds and Karpenter say on a node that it was bought as spot or reserved.

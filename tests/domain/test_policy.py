@@ -22,6 +22,7 @@ OTHERWISE = {
     "serving_workloads": "any pattern is one",
     "quota_ratio": "its type is its range",
     "reserve_counts_preemptible": "yes or no",
+    "job_kinds": "names of kinds",
 }
 
 

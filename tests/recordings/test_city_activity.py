@@ -150,24 +150,29 @@ LATE_SECONDS = {EXPORTERS: 10 + 1.5 * 5, **dict.fromkeys(JOBS, 10 + 10 + 1.5 * 1
 LEAST_SEEN = {EXPORTERS: 0.88, **dict.fromkeys(JOBS, 0.80)}
 
 
+# Of a team's time; a class, user or model whose sessions change all the time is late more often.
+MOST_MISPLACED_OF_A_TEAM = 0.08
+SHOWN_GPU_SECONDS = 5_000
+
+
 @dataclass(slots=True)
 class Seen:
-    """GPU-seconds of a team by band: as samples say, and as the truth says of the same time."""
+    """GPU-seconds of a team, say, by band: as samples say, and as the truth says of the same time."""
 
     ours: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     truth: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     misplaced: float = 0.0
 
 
-def bands_by_team(site: Site, truth: dict[str, Any]) -> dict[str, Seen]:
-    """Both over exactly the time that was seen, by team."""
+def bands_by(label: str, site: Site, truth: dict[str, Any]) -> dict[str, Seen]:
+    """Both over exactly the time that was seen, by a label of the truth's pods."""
     segments = pl.DataFrame(
         [
-            (pod["uid"], team, STATE_BANDS.get(state, "idle"), round(a * 1000), round(b * 1000))
-            for pod, team in pods_of(truth)
+            (pod["uid"], whose, STATE_BANDS.get(state, "idle"), round(a * 1000), round(b * 1000))
+            for pod, whose in pods_of(label, truth)
             for a, b, state in pod["segments"]
         ],
-        schema=["pod_uid", "team", "state", "from_ms", "to_ms"],
+        schema=["pod_uid", "whose", "state", "from_ms", "to_ms"],
         orient="row",
     )
     start = pl.max_horizontal("start_ms", "from_ms")
@@ -182,46 +187,53 @@ def bands_by_team(site: Site, truth: dict[str, Any]) -> dict[str, Seen]:
         .filter(pl.col("gpu_s") > 0)
     )
     found: dict[str, Seen] = defaultdict(Seen)
-    for team, ours, state, gpu_s in both.group_by("team", "band", "state").agg(pl.col("gpu_s").sum()).rows():
-        found[team].ours[ours] += gpu_s
-        found[team].truth[state] += gpu_s
-        found[team].misplaced += gpu_s if ours != state else 0.0
+    summed = both.group_by("whose", "band", "state").agg(pl.col("gpu_s").sum())
+    for whose, ours, state, gpu_s in summed.rows():
+        found[whose].ours[ours] += gpu_s
+        found[whose].truth[state] += gpu_s
+        found[whose].misplaced += gpu_s if ours != state else 0.0
     return found
 
 
-def pods_of(truth: dict[str, Any]) -> list[tuple[dict[str, Any], str]]:
-    """Each pod of the truth with its team."""
-    teams = {f"{one['kind']}/{one['namespace']}/{one['name']}": one["team"] for one in truth["workloads"]}
-    return [(pod, teams[pod["workload"]]) for pod in truth["pods"]]
+def pods_of(label: str, truth: dict[str, Any]) -> list[tuple[dict[str, Any], str]]:
+    """Each pod of the truth with its workload, its model, or its workload's team, user or class."""
+    workloads = {f"{one['kind']}/{one['namespace']}/{one['name']}": one for one in truth["workloads"]}
+    own = {"workload", "model"}
+    return [
+        (pod, str(pod[label] if label in own else workloads[pod["workload"]][label])) for pod in truth["pods"]
+    ]
 
 
-def changes_by_team(truth: dict[str, Any]) -> dict[str, float]:
-    """GPUs times changes from one band to another, by team; a pod's first and last band count as changes."""
+def changes_by(label: str, truth: dict[str, Any]) -> dict[str, float]:
+    """GPUs times changes from one band to another; a pod's first and last band count as changes."""
     found: dict[str, float] = defaultdict(float)
-    for pod, team in pods_of(truth):
+    for pod, whose in pods_of(label, truth):
         bands = [STATE_BANDS.get(state, "idle") for _, _, state in pod["segments"]]
         turns = sum(one != other for one, other in pairwise(bands))
-        found[team] += pod["gpu"] * (turns + 1)
+        found[whose] += pod["gpu"] * (turns + 1)
     return found
 
 
+@pytest.mark.parametrize("label", ["team", "model", "user", "class", "workload"])
 @pytest.mark.parametrize("source", SOURCES)
-def test_what_gpus_did_by_team_is_what_the_truth_says_of_the_time_seen(
-    source: str, sites: dict[str, Site], truth: dict[str, Any]
+def test_what_gpus_did_is_what_the_truth_says_of_the_time_seen(
+    source: str, label: str, sites: dict[str, Site], truth: dict[str, Any]
 ) -> None:
-    changes = changes_by_team(truth)
-    by_team = bands_by_team(sites[source], truth)
-    assert set(by_team) == set(truth["gpu_seconds_by_team"])
-    show(f"\n{source}: GPU-seconds, ours / the truth's of the same time")
-    for team, seen in sorted(by_team.items()):
+    changes = changes_by(label, truth)
+    found = bands_by(label, sites[source], truth)
+    show(f"\n{source}, {len(found)} by {label}: GPU-seconds, ours / the truth's of the same time")
+    for whose, seen in sorted(found.items()):
+        # A sample may be late after each change, on each GPU; and it was never late otherwise.
+        assert seen.misplaced <= changes[whose] * LATE_SECONDS[source], whose
+        for band in BANDS:
+            assert abs(seen.ours[band] - seen.truth[band]) <= seen.misplaced + 1, (whose, band)
         total = sum(seen.truth.values())
-        told = "   ".join(f"{band} {seen.ours[band]:7.0f} / {seen.truth[band]:7.0f}" for band in BANDS)
-        show(f"{team:<9} {told}   misplaced {seen.misplaced / total:.1%}")
-        assert seen.misplaced <= changes[team] * LATE_SECONDS[source], team
-        # On the whole far less: most of the lateness is that of a few seconds, at a pod's start.
-        assert seen.misplaced <= 0.08 * total, team
-        for band in ("active", "input_bound"):
-            assert abs(seen.ours[band] - seen.truth[band]) <= 0.07 * seen.truth[band] + 60, (team, band)
+        if total > SHOWN_GPU_SECONDS:
+            told = "   ".join(f"{band} {seen.ours[band]:7.0f} / {seen.truth[band]:7.0f}" for band in BANDS)
+            show(f"{whose:<22} {told}   misplaced {seen.misplaced / total:.1%}")
+        assert label != "team" or seen.misplaced <= MOST_MISPLACED_OF_A_TEAM * total, whose
+    if label == "team":
+        assert set(found) == set(truth["gpu_seconds_by_team"])
 
 
 def test_both_ways_of_scraping_and_the_exporters_themselves_agree(
@@ -229,7 +241,7 @@ def test_both_ways_of_scraping_and_the_exporters_themselves_agree(
 ) -> None:
     shares = {}
     for source, site in sites.items():
-        for team, seen in bands_by_team(site, truth).items():
+        for team, seen in bands_by("team", site, truth).items():
             total = sum(seen.ours.values())
             for band in BANDS:
                 shares[source, team, band] = seen.ours[band] / total

@@ -22,7 +22,7 @@ def test_the_current_month_is_that_of_the_billing_zone() -> None:
 
 def test_what_stood_idle_before_anybody_read_the_nodes_is_unknown_and_not_billed() -> None:
     books = Books()
-    node(books, hours(-9000), None)
+    node(books, hours(48), None)
     hold(books, "early", hours(-5), hours(60), micro_gpus=8_000_000)
     store = stored(books)
     seen = Description(

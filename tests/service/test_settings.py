@@ -109,7 +109,7 @@ def test_rules_and_targets_reach_the_domain(tmp_path: Path) -> None:
 
 
 # Thresholds that cannot be set, each with the reason.
-NOT_SET: dict[str, str] = {}
+NOT_SET = {"job_kinds": "no threshold: the kinds of jobs of the section workloads"}
 # What another value of a threshold is, as it is written and as the policy has it.
 OTHER: dict[str, tuple[Any, Any]] = {
     "targets": (

@@ -63,8 +63,9 @@ def test_a_new_generation_of_slices_takes_the_place_of_the_old_one() -> None:
     feed.see("ADDED", resource_slice("new", "n1", 10, 2, generation=2), at(10))
     feed.see("DELETED", old, at(11))
     store = feed.settled()
-    start, first, second = (ms(minute) for minute in (0, 5, 10))
-    assert capacity(store) == [(start, first, 0), (first, second, 4_000_000), (second, None, 2_000_000)]
+    # The node was read at minute 6, with what had been offered on it since minute 5.
+    first, second = ms(6), ms(10)
+    assert capacity(store) == [(first, second, 4_000_000), (second, None, 2_000_000)]
 
 
 def test_what_a_slice_offered_is_gone_with_it() -> None:
@@ -74,7 +75,7 @@ def test_what_a_slice_offered_is_gone_with_it() -> None:
         feed.see("ADDED", one, at(1))
     feed.see("DELETED", offered, at(20))
     store = feed.settled()
-    assert capacity(store) == [(ms(0), ms(20), 4_000_000), (ms(20), None, 0)]
+    assert capacity(store) == [(ms(1), ms(20), 4_000_000), (ms(20), None, 0)]
 
 
 def test_a_queue_of_kai_is_known_though_nobody_waits_in_it() -> None:
@@ -95,3 +96,13 @@ def test_a_kind_of_jobs_that_the_site_names_is_one_workload() -> None:
         rows = feed.settled().rows("select workload_uid as uid from workload order by uid")
         known[named] = [str(row["uid"]) for row in rows]
     assert known == {False: ["driver", "executor"], True: ["spark"]}
+
+
+def test_of_the_time_before_nodes_were_read_nothing_is_said() -> None:
+    feed = Feed()
+    feed.see("ADDED", node("n1"), at(6))
+    feed.see("ADDED", node("n2"), at(9))
+    store = feed.settled()
+    starts = store.rows("select node, start_ms from node_span order by node")
+    # Nobody knows what n1 was before. n2 may have joined when it says: then we were watching.
+    assert [(row["node"], row["start_ms"]) for row in starts] == [("n1", ms(6)), ("n2", ms(6))]
