@@ -41,5 +41,5 @@ golden:  ## rewrite the expectations of golden cases; review the diff like code
 docs:  ## write the generated pages
 	$(PYTHON) docs/generate.py
 
-demo:  ## the product on its small sample
+demo:  ## the product on its sample
 	$(PYTHON) -m service.cli demo

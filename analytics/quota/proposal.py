@@ -153,7 +153,7 @@ def _sentence(move: Movement, evidence: Evidence | None, rules: QuotaRules) -> s
     if move.kind is Kind.CUT:
         assert evidence.ratio is not None
         return (
-            f"{move.holder} goes {moves}: its waste ratio was {float(evidence.ratio):.1%}, over the"
+            f"{move.holder} goes {moves}: its {rules.ratio} ratio was {float(evidence.ratio):.1%}, over the"
             f" {float(rules.tolerated_ratio):.0%} that are tolerated."
         )
     if move.kind is Kind.RETURN:

@@ -6,7 +6,7 @@ from enum import StrEnum
 from fractions import Fraction
 
 from domain.errors import PolicyError
-from domain.policy import Policy
+from domain.policy import Policy, QuotaRatio
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +23,7 @@ class QuotaRules:
         gift_cap: share that a quota with gifts reaches at most.
         good_periods: so many in a row before a quota goes up again.
         least_gpu_hours, least_coverage: on less nothing moves.
+        ratio: which ratio of a week counts.
 
     Raises:
         PolicyError: a share that makes no sense.
@@ -37,6 +38,7 @@ class QuotaRules:
     good_periods: int
     least_gpu_hours: Fraction
     least_coverage: Fraction
+    ratio: QuotaRatio
 
     def __post_init__(self) -> None:
         for name in ("tolerated_ratio", "largest_penalty", "step", "floor", "least_coverage"):
@@ -71,6 +73,7 @@ def rules_of(policy: Policy) -> QuotaRules:
         good_periods=policy.quota_good_weeks,
         least_gpu_hours=Fraction(str(policy.quota_least_gpu_hours)),
         least_coverage=Fraction(str(policy.quota_least_coverage)),
+        ratio=policy.quota_ratio,
     )
 
 

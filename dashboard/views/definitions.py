@@ -9,7 +9,7 @@ from dashboard.shared.tables import Cell, Column
 
 LEAD = "Every number is defined once; the pages, the API, the alerts and the exports all use that one."
 WHERE = (
-    ("Why does my job wait, how long has it waited, what happened to it?", "jobs", "Jobs"),
+    ("How long has my job waited, in which state is it, what happened to it?", "jobs", "Jobs"),
     ("Who waits past the target of their class?", "queues", "Queues"),
     ("Which GPUs are held, free, broken up or broken?", "cluster", "Cluster"),
     ("Who is owed capacity, who borrowed it from whom?", "fairness", "Fairness"),

@@ -24,7 +24,7 @@ def test_a_proposal_is_shown_with_its_reason_its_evidence_and_whom_it_exposes(op
     for expected in (
         "3 quota changes wait for a decision: 4 GPUs less, 4 GPUs more; 1 running workload may be reclaimed.",
         "nlp: 40 to 36 GPUs",
-        "its waste ratio was 30.0%",
+        "its hell ratio was 30.0%",
         "Hell ratio 30.0 %",
         "Owed, GPU-hours -4",
         "nlp/train-llm-7",

@@ -160,7 +160,7 @@ def test_each_proposal_has_a_sentence_for_its_team() -> None:
     books = two_cuts()
     assert (
         books["x"].because
-        == "x goes from 40 to 36 GPU: its waste ratio was 50.0%, over the 15% that are tolerated."
+        == "x goes from 40 to 36 GPU: its hell ratio was 50.0%, over the 15% that are tolerated."
     )
     assert books["owed"].because == (
         "owed goes from 60 to 66 GPU, above the 60 agreed: the cluster owes it 50.0 GPU-hours."
