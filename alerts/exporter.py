@@ -24,6 +24,7 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from prometheus_client.registry import Collector
 from typing_extensions import override
 
+from analytics.describe import looks_back
 from analytics.histogram import SUM
 from domain.errors import PolicyError
 from domain.metric import Measurement, Metric, MetricKind, Sample, Unit
@@ -152,7 +153,7 @@ def _sounding(alarms: Mapping[str, str]) -> Iterator[Family]:
 
 def _families(metric: Metric, samples: list[Sample]) -> Iterator[Family]:
     """The metric's family, and its companion where a value of its kind can be a lower bound."""
-    name, about = PREFIX + metric.series, f"{metric.title}. {metric.definition}"
+    name, about = PREFIX + metric.series, f"{metric.title}, {looks_back(metric)}. {metric.definition}"
     names = [*metric.labels, *metric.extra_labels]
     if metric.kind is MetricKind.HISTOGRAM:
         yield _histogram(metric, name, about, samples)

@@ -55,14 +55,19 @@ def offered_resources(devices: Iterable[Device]) -> Resources:
 
     A card that may be cut is there as a whole and in all its parts: it counts as a whole.
     """
-    by_card: dict[str, list[Device]] = {}
-    for device in devices:
-        by_card.setdefault(device.gpu_uuid or device.name, []).append(device)
     found: Resources = {}
-    for parts in by_card.values():
+    for parts in by_card(devices).values():
         whole = any(part.kind in {"gpu", "vfio"} for part in parts)
         for name in ["nvidia.com/gpu"] if whole else [f"nvidia.com/mig-{part.profile}" for part in parts]:
             found[name] = found.get(name, 0) + 1
+    return found
+
+
+def by_card(devices: Iterable[Device]) -> dict[str, list[Device]]:
+    """Devices by the physical card that they are, or are a part of."""
+    found: dict[str, list[Device]] = {}
+    for device in devices:
+        found.setdefault(device.gpu_uuid or device.name, []).append(device)
     return found
 
 
@@ -100,6 +105,26 @@ def with_claims(holdings: tuple[Holding, ...], facts: WorkloadFacts) -> tuple[Ho
         )
         found += _pieces(replace(holding, micro_gpus=quantity), turns)
     return tuple(found)
+
+
+def claimed_resources(facts: WorkloadFacts) -> dict[str, Resources]:
+    """
+    By pod, the devices that it claims; what pods share is counted at the one that was made first.
+
+    Claims that nobody read, and those of another workload, count nothing.
+    """
+    claims = _Claims.of(facts)
+    found: dict[str, Resources] = {}
+    taken: set[str] = set()
+    for pod in sorted(facts.pods, key=lambda one: (one.created_ms, one.uid)) if claims.resources else ():
+        of_pod = found.setdefault(pod.uid, {})
+        for claim in _claims_of(pod):
+            if not claim.own and claim.name in taken:
+                continue
+            taken.add(claim.name)
+            for name, count in claims.resources.get(claim.name, {}).items():
+                of_pod[name] = of_pod.get(name, 0) + count
+    return found
 
 
 def asked_micro_gpus(facts: WorkloadFacts, pod: objects.Pod, stretch: NodeStretch | None) -> int | None:
@@ -162,7 +187,8 @@ class _Claims:
             return None
         stretch = self.catalog.at(holding.node, holding.bound_ms) if holding else None
         # A claim names devices, not shares of them, whatever the device plugin of the node does.
-        return self.catalog.micro_gpus(resources, replace(stretch, replicas=1) if stretch else None)
+        whole = replace(stretch, replicas=1, product=stretch.model) if stretch else None
+        return self.catalog.micro_gpus(resources, whole)
 
 
 def _claims_of(pod: History) -> tuple[PodClaim, ...]:

@@ -1,8 +1,10 @@
 """The page of metrics, made from their declarations."""
 
 from collections.abc import Iterator, Mapping
+from datetime import timedelta
 
 from domain.metric import Metric, MetricKind
+from domain.policy import Policy
 
 _HEAD = """\
 # Metrics
@@ -30,7 +32,7 @@ def metrics_markdown(registry: Mapping[str, Metric]) -> str:
 def _section(metric: Metric) -> Iterator[str]:
     yield f"\n## {metric.name}\n"
     yield f"**{metric.title}.** {metric.definition}\n"
-    yield f"- Kind: {metric.kind}, in {metric.unit}; {_span(metric)}."
+    yield f"- Kind: {metric.kind}, in {metric.unit}; {looks_back(metric)}."
     if metric.kind is MetricKind.HISTOGRAM:
         yield "- Label `le`: the count up to each edge, `+Inf` for all, `sum` for the sum of the waits."
     if metric.exported:
@@ -46,10 +48,28 @@ def _section(metric: Metric) -> Iterator[str]:
         yield f"- Alert [`{alert.name}`](runbooks/{alert.runbook}), {alert.severity}: {alert.summary}."
 
 
-def _span(metric: Metric) -> str:
-    if metric.windowed:
-        return "over a window"
-    return "since the beginning" if metric.kind is not MetricKind.GAUGE else "at an instant"
+def looks_back(metric: Metric) -> str:
+    """
+    Over which time a metric's figures are, in words; windows are those of the settings' defaults.
+
+    What is exported by service class has the window of the class's target, and an answer the one that is
+    asked for: so the two may differ, and say so.
+    """
+    if not metric.windowed:
+        return "since the beginning" if metric.kind is not MetricKind.GAUGE else "at an instant"
+    policy = Policy()
+    asked = f"over the window asked for, by default {_hours(metric.window or policy.window)}"
+    if metric.window is not None or "service_class" not in metric.labels or not metric.exported:
+        return asked
+    windows = {name: target.window for name, target in policy.targets.items()}
+    others = ", ".join(
+        f"{name} over {_hours(window)}" for name, window in windows.items() if window != policy.window
+    )
+    return f"{asked}; exported over {_hours(policy.window)}, {others}"
+
+
+def _hours(window: timedelta) -> str:
+    return f"{window // timedelta(hours=1)} h"
 
 
 def _names(names: tuple[str, ...]) -> str:

@@ -12,6 +12,8 @@ from domain.window import Window
 from domain.workload import ServiceClass
 
 NOTHING_OBSERVED = "nothing of this kind was observed"
+# The column of a row with the labels that it is shown under, where they are not its own.
+SHOWN_AS = "shown as"
 
 
 def evaluate(metric: Metric, rows: Sequence[Row], ask: Ask) -> list[Sample]:
@@ -55,6 +57,28 @@ def parameters(metric: Metric, ask: Ask) -> dict[str, int]:
     return {name: value for name, value in known.items() if f"${name}" in metric.sql}
 
 
+def query(metric: Metric, ask: Ask) -> str:
+    """
+    The SQL of the rows that the question needs, for the caller that reads them.
+
+    Rows that add up are summed by the labels of the question, so that of a large cluster few are read.
+    Cluster and team stay: by them is told what was observed, and what a viewer may see.
+    """
+    if not metric.adds:
+        return metric.sql
+    asked = {*ask.by, *ask.filters, "cluster", "team"}
+    apart = [name for name in dict.fromkeys((*metric.dimensions, *metric.apart))
+             if name in asked or name in metric.apart]  # fmt: skip
+    summed = [f"sum({name}) as {name}" for name in metric.adds]
+    return f"""\
+-- One row per combination of what a question keeps apart, summed from the finer rows below.
+select {", ".join((*apart, *summed))}
+from (
+{metric.sql}) as fine
+group by {", ".join(apart)}
+"""  # noqa: S608 (names that metrics declare)
+
+
 def exported_asks(metric: Metric, as_of_ms: int, policy: Policy) -> list[Ask]:
     """
     The questions behind the exported series of a metric.
@@ -88,7 +112,8 @@ def grouped(rows: Sequence[Row], by: tuple[str, ...]) -> Iterator[tuple[dict[str
     """
     groups: dict[tuple[object, ...], list[Row]] = {}
     for row in rows:
-        groups.setdefault(tuple(row[name] for name in by), []).append(row)
+        shown = _shown(row)
+        groups.setdefault(tuple(shown[name] for name in by), []).append(row)
     for key, members in groups.items():
         if None not in key:
             yield dict(zip(by, map(str, key), strict=True)), members
@@ -127,4 +152,11 @@ def _summed(rows: Sequence[Row], ask: Ask, *, unit: int) -> list[Sample]:
 
 
 def _passes(row: Row, filters: Mapping[str, tuple[str, ...]]) -> bool:
-    return all(row[name] in wanted for name, wanted in filters.items())
+    shown = _shown(row)
+    return all(shown[name] in wanted for name, wanted in filters.items())
+
+
+def _shown(row: Row) -> Row:
+    """The row as it is named and filtered; what is computed rests on the row itself."""
+    shown = row.get(SHOWN_AS)
+    return shown if isinstance(shown, dict) else row

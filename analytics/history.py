@@ -62,12 +62,17 @@ class History:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeStretch:
-    """A node of that name in `[from_ms, gone_ms)`."""
+    """
+    A node of that name in `[from_ms, gone_ms)`.
+
+    `product` is the model as the node's label has it, with how its cards are cut; empty: as `model`.
+    """
 
     from_ms: int
     gone_ms: int | None
     model: str
     replicas: int
+    product: str = ""
 
 
 def model_of(labels: Mapping[str, str]) -> str:
@@ -112,7 +117,11 @@ class Catalog:
                 if "nvidia.com/gpu.shared" in body.gpu_capacity:
                     sharing.add(replicas)
                 stretch = NodeStretch(
-                    from_ms=described.from_ms, gone_ms=end, model=model_of(body.labels), replicas=replicas
+                    from_ms=described.from_ms,
+                    gone_ms=end,
+                    model=model_of(body.labels),
+                    replicas=replicas,
+                    product=body.labels.get(PRODUCT_LABEL, ""),
                 )
                 catalog.nodes.setdefault(node.name, []).append(stretch)
         for stretches in catalog.nodes.values():
@@ -140,7 +149,7 @@ class Catalog:
     def micro_gpus(self, resources: objects.Resources, stretch: NodeStretch | None) -> int | None:
         """Micro-GPU of resources on that node, or as asked before a node is known."""
         if stretch is not None:
-            return micro_gpus(resources, product=stretch.model, replicas=stretch.replicas)
+            return micro_gpus(resources, product=stretch.product or stretch.model, replicas=stretch.replicas)
         return (
             micro_gpus({name: count for name, count in resources.items() if name != "nvidia.com/gpu.shared"})
             if "nvidia.com/gpu.shared" not in resources

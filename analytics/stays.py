@@ -5,12 +5,11 @@ from dataclasses import dataclass, field, replace
 
 from analytics.evictions import INFRASTRUCTURE, disruption_mechanism, scheduler_preemptor
 from analytics.history import WorkloadFacts
+from analytics.members_lost import ONE_ACT_MS, Act, nodes_lost
 from analytics.placeholders import is_placeholder
 from analytics.pods import PodCourse
 from domain.workload import Attempt, Eviction, Holding, Mechanism, Outcome, State
 
-# Marks on the pods of one victim that lie as close together as Kubernetes' default grace are one act.
-_ONE_ACT_MS = 30_000
 _PREEMPTING = frozenset({Mechanism.KUBE_SCHEDULER, Mechanism.VOLCANO})
 
 
@@ -26,6 +25,13 @@ class _Stay:
     placed: bool = False
     has_run: bool = False
     evictions: list[Eviction] = field(default_factory=list)
+    acts: list[Act] = field(default_factory=list)
+
+    def partial(self) -> list[Act]:
+        """What befell some of its pods while the others went on."""
+        known = {uid for act in self.acts for uid in act.victims}
+        acts = [*self.acts, *(act for act in nodes_lost(self.pods) if not act.victims <= known)]
+        return [act for act in acts if act.spared_others(self.pods)]
 
 
 @dataclass(slots=True)
@@ -145,7 +151,10 @@ class Stays:
 
     def holdings(self) -> tuple[Holding, ...]:
         """Each pod's stay on its node, in order of binding."""
-        found = [self._holding(stay, pod) for stay in self.stays for pod in stay.pods]
+        found = []
+        for stay in self.stays:
+            partial = stay.partial()
+            found += [self._holding(stay, pod, partial) for pod in stay.pods]
         return tuple(sorted(found, key=lambda holding: (holding.bound_ms, holding.pod_uid)))
 
     def outcome_of_last(self) -> Outcome:
@@ -208,6 +217,9 @@ class Stays:
             return
         stay.leaving.add(pod.uid)
         mechanism = disruption_mechanism(mark)
+        same = next((act for act in stay.acts if abs(act.at_ms - mark.at_ms) <= ONE_ACT_MS), None)
+        if same is not None:
+            same.victims.add(pod.uid)
         if mechanism is None or self._same_act(stay, mark.at_ms):
             return
         eviction = Eviction(
@@ -220,11 +232,14 @@ class Stays:
             detail=mark.detail,
         )
         stay.evictions.append(eviction)
+        stay.acts.append(
+            Act(at_ms=mark.at_ms, outcome=_outcome_of(eviction), victims={pod.uid}, eviction=eviction)
+        )
         self.evictions.append(eviction)
 
     @staticmethod
     def _same_act(stay: _Stay, at_ms: int) -> bool:
-        return any(abs(eviction.at_ms - at_ms) <= _ONE_ACT_MS for eviction in stay.evictions)
+        return any(abs(eviction.at_ms - at_ms) <= ONE_ACT_MS for eviction in stay.evictions)
 
     def _attempt(self, stay: _Stay) -> Attempt:
         ends = [pod.released.at_ms if pod.released else None for pod in stay.pods]
@@ -243,13 +258,14 @@ class Stays:
     def _how(self, stay: _Stay, end_ms: int | None) -> tuple[Outcome, str, str]:
         if end_ms is None:
             return Outcome.OPEN, "", ""
-        if stay.evictions:
-            cause = stay.evictions[0]
-            if cause.preempted:
-                return Outcome.PREEMPTED, cause.reason, cause.preemptor_uid
-            infra = cause.mechanism in INFRASTRUCTURE
-            return (Outcome.INFRA_FAILED if infra else Outcome.EVICTED), cause.reason, ""
-        pods = [pod for pod in stay.pods if pod.uid not in self.placeholders]
+        # A member that was lost while the others went on ended its own stay, not the attempt.
+        partial = stay.partial()
+        survived = [act.eviction for act in partial]
+        cause = next((eviction for eviction in stay.evictions if eviction not in survived), None)
+        if cause is not None:
+            return _outcome_of(cause), cause.reason, cause.preemptor_uid if cause.preempted else ""
+        gone = self.placeholders.union(*(act.victims for act in partial))
+        pods = [pod for pod in stay.pods if pod.uid not in gone]
         lost = next((pod for pod in pods if pod.node_gone), None)
         if lost is not None:
             return Outcome.INFRA_FAILED, f"node {lost.node} went away", ""
@@ -263,8 +279,9 @@ class Stays:
             return Outcome.CANCELLED, "deleted", ""
         return Outcome.UNKNOWN, "", ""
 
-    def _holding(self, stay: _Stay, pod: PodCourse) -> Holding:
+    def _holding(self, stay: _Stay, pod: PodCourse, partial: list[Act]) -> Holding:
         assert pod.bound is not None
+        cut = next((act for act in partial if pod.uid in act.victims), None)
         stretch = self.facts.catalog.at(pod.node, pod.bound.at_ms)
         requests = pod.body.gpu_requests if pod.body else {}
         return Holding(
@@ -283,7 +300,15 @@ class Stays:
             phase=pod.phase,
             restarts=pod.restarts,
             runs=pod.runs,
+            cut=cut.outcome if cut else "",
+            cut_known_ms=cut.known_ms if cut else None,
         )
+
+
+def _outcome_of(eviction: Eviction) -> Outcome:
+    if eviction.preempted:
+        return Outcome.PREEMPTED
+    return Outcome.INFRA_FAILED if eviction.mechanism in INFRASTRUCTURE else Outcome.EVICTED
 
 
 def _failed_by_itself(pod: PodCourse) -> bool:

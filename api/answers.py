@@ -1,12 +1,15 @@
 """What the API needs somebody to answer: the questions and the shapes of their answers."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
 from typing import Any, Protocol, TypeAlias
 
+from analytics.describe import looks_back
 from domain.metric import Metric, Sample
+from domain.view import View
 from domain.window import MS_PER_SECOND, format_instant
 
 Record: TypeAlias = dict[str, Any]
@@ -49,13 +52,15 @@ class Question:
     """
     What is asked of a metric; None leaves it to the metric and the policy.
 
-    `by` = () asks for one total. `as_of_ms` None is "now", whatever the answerer's clock says.
+    `by` = () asks for one total. `as_of_ms` None is "now", whatever the answerer's clock says. With a
+    `view`, labels of foreign work are folded into `others` before anything is computed.
     """
 
     as_of_ms: int | None = None
     window: timedelta | None = None
     by: tuple[str, ...] | None = None
     filters: Filters = field(default_factory=dict)
+    view: View | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +86,12 @@ class ListQuestion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricAnswer:
-    """The values of a metric; `coverage` is the fraction of sources that were read, None if unknown."""
+    """
+    The values of a metric.
+
+    `coverage` is the share of the window that was observed, without a window that of the sources that
+    were read in time; None if unknown. `hints` are sentences on names in the filters that nobody bears.
+    """
 
     metric: str
     unit: str
@@ -89,6 +99,7 @@ class MetricAnswer:
     window: timedelta | None
     coverage: float | None
     rows: tuple[Sample, ...]
+    hints: tuple[str, ...] = ()
 
     def document(self) -> Record:
         """As the API gives it in JSON."""
@@ -112,18 +123,20 @@ class MetricAnswer:
             "as_of": format_instant(self.as_of_ms),
             "window": format_length(self.window) if self.window else None,
             "coverage": self.coverage,
+            "hints": list(self.hints),
         }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:
-    """A page of a list: `total` counts the rows of all pages."""
+    """A page of a list: `total` counts the rows of all pages; `hints` as in `MetricAnswer`."""
 
     as_of_ms: int | None
     rows: Sequence[Record]
     total: int
     page: int = 1
     page_size: int = 100
+    hints: tuple[str, ...] = ()
 
     def document(self) -> Record:
         """As the API gives it in JSON."""
@@ -132,6 +145,7 @@ class Listing:
             "total": self.total,
             "page": self.page,
             "page_size": self.page_size,
+            "hints": list(self.hints),
             "rows": list(self.rows),
         }
 
@@ -149,6 +163,7 @@ def metric_record(metric: Metric) -> Record:
         "dimensions": list(metric.dimensions),
         "extra_labels": list(metric.extra_labels),
         "windowed": metric.windowed,
+        "looks_back": looks_back(metric),
         "window_seconds": None if metric.window is None else metric.window / timedelta(seconds=1),
         "pages": [str(page) for page in metric.pages],
     }
@@ -219,6 +234,22 @@ class Answers(Protocol):
 
     def sources(self, as_of_ms: int | None = None) -> Listing:
         """One row per cluster and kind that is read, with its lag."""
+
+    def as_of_ms(self, given: int | None) -> int:
+        """The instant that a question is about: "now" where it names none; UsageError for the future."""
+
+    def coverage(self, question: Question, *, samples: bool) -> float | None:
+        """
+        The share of the question's window that was observed; without one, of the sources read in time.
+
+        `samples`: whether the figures rest on samples of GPUs.
+        """
+
+    def hints(self, filters: Filters, view: View | None = None) -> tuple[str, ...]:
+        """A sentence for each name in the filters that nobody bears whom the viewer may see."""
+
+    def view(self, teams: AbstractSet[str], as_of_ms: int) -> View:
+        """What these teams share with others by then."""
 
     def present_teams(self, names: Iterable[str]) -> tuple[str, ...]:
         """Teams by their present names; an earlier name stands for the team that bears another now."""

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
+from analytics.chargeback.quota_lines import NOTE_COSTS, NOTES
 from analytics.chargeback.statement import COSTS, DIMENSIONS, Billing
 from analytics.quota.movements import Kind as ProposalKind
 from analytics.quota.proposal import ProposalState
@@ -35,6 +36,18 @@ def _one_of(enum: type) -> Schema:
     return {"type": "string", "enum": [str(member) for member in enum]}  # type: ignore[attr-defined]
 
 
+_COVERAGE: Schema = {
+    "type": ["number", "null"],
+    "minimum": 0,
+    "maximum": 1,
+    "description": "The share of the window that was observed; without a window that of the sources read"
+    " in time. Null where no source is known.",
+}
+_HINTS: Schema = _list_of(_TEXT) | {
+    "description": "A sentence for each name in the filters that nobody bears, for example a misspelt team."
+}
+
+
 def _page(item: str) -> Schema:
     return _object(
         {
@@ -42,6 +55,7 @@ def _page(item: str) -> Schema:
             "total": _COUNT,
             "page": _COUNT,
             "page_size": _COUNT,
+            "hints": _HINTS,
             "rows": _list_of({"$ref": f"#/components/schemas/{item}"}),
         }
     )
@@ -125,7 +139,9 @@ _PROPOSAL: Schema = {
     **dict.fromkeys(("before_gpus", "after_gpus", "from_free_gpus"), _COUNT),
     "live_gpus": {"type": ["integer", "null"], "description": "What the object says now."},
     **dict.fromkeys(("made_at", "expires_at"), _INSTANT),
-    "evidence": {"type": "object", "additionalProperties": _NUMBER},
+    **dict.fromkeys(("week_start_at", "week_end_at"), _INSTANT),
+    "evidence": {"type": "object", "additionalProperties": _NUMBER}
+    | {"description": "Of the week; the debt is what was owed when it ended."},
     "funding": _list_of(_object({"proposal": _TEXT, "gpus": _COUNT})),
     "object": _object(dict.fromkeys(("kind", "namespace", "name"), _TEXT)),
     "used_gpus": _NUMBER,
@@ -152,7 +168,14 @@ _STATEMENT_FIGURES: Schema = {
         for name in ("", "held_", "not_useful_", *(f"{cause}_" for cause in Cause), "unattributed_")
     },
     "causes_lower_bound": {**_FLAG, "description": "Useful and not useful are at least that."},
+    "loss_adjustment_gpu_hours": _NUMBER
+    | {"description": "Booked as useful on an earlier day, and not any more: already taken off useful."},
     **dict.fromkeys(COSTS, _AMOUNT),
+    **{f"{name}_gpu_hours": _NUMBER | {"description": "Of quota; null without one."} for name in NOTES},
+    **dict.fromkeys(
+        NOTE_COSTS,
+        _AMOUNT | {"description": "Worth at the pool's average effective price; in no sum of costs."},
+    ),
 }
 
 SCHEMAS: Schema = {
@@ -161,7 +184,7 @@ SCHEMAS: Schema = {
     ),
     "Metric": _object(
         {
-            **dict.fromkeys(("name", "unit", "kind", "title", "definition", "source"), _TEXT),
+            **dict.fromkeys(("name", "unit", "kind", "title", "definition", "source", "looks_back"), _TEXT),
             **dict.fromkeys(("labels", "dimensions", "extra_labels", "pages"), _list_of(_TEXT)),
             "windowed": _FLAG,
             "window_seconds": _NUMBER,
@@ -174,7 +197,8 @@ SCHEMAS: Schema = {
             "unit": _TEXT,
             "as_of": _INSTANT,
             "window": _MAYBE_TEXT,
-            "coverage": {"type": ["number", "null"], "minimum": 0, "maximum": 1},
+            "coverage": _COVERAGE,
+            "hints": _HINTS,
             "rows": _list_of(_SAMPLE),
         }
     ),
@@ -232,11 +256,16 @@ SCHEMAS: Schema = {
             "month": _TEXT,
             **dict.fromkeys(("as_of", "start_at", "end_at"), _INSTANT),
             "complete": _FLAG,
+            "nothing_because": _MAYBE_TEXT,
             "zone": _TEXT,
             "currency": _MAYBE_TEXT,
             "billing": _one_of(Billing),
             **dict.fromkeys(("no_money_because", "no_causes_because", "no_commitment_because"), _MAYBE_TEXT),
             "unused_commitment_gpu_hours": _NUMBER,
+            "from_unassigned_gpu_hours": _NUMBER
+            | {"description": "lent = borrowed - this: from no holder's quota; null under a filter"},
+            "hints": _HINTS,
+            "by_kind": _list_of(_object({"kind": _TEXT, **_STATEMENT_FIGURES})),
             "total": _object(_STATEMENT_FIGURES | {"unit_cost": _NUMBER, "unit_cost_upper_bound": _FLAG}),
             "books": {"type": ["object", "null"], "additionalProperties": {"type": "number"}}
             | {"description": "capacity = held + idle + unavailable - overlap; null under a filter"},
@@ -258,6 +287,8 @@ SCHEMAS: Schema = {
             **dict.fromkeys(("report", "title"), _TEXT),
             "as_of": _INSTANT,
             "window": _MAYBE_TEXT,
+            "coverage": _COVERAGE,
+            "hints": _HINTS,
             "lead": _list_of(_TEXT),
             "sections": _list_of(
                 _object(

@@ -33,7 +33,10 @@ class Parameter:
 
 AS_OF = Parameter(
     name="as_of",
-    description="The instant that the answer is about; facts from then on do not count. Default: now.",
+    description=(
+        "The instant that the answer is about; facts from then on do not count. One after now is refused."
+        " Default: now."
+    ),
     schema={"type": "string", "format": "date-time"},
 )
 WINDOW = Parameter(

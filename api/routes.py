@@ -11,7 +11,7 @@ from api.answers import Answers, Listing, Record, metric_record
 from api.formats import DOCUMENT_FORMATS, TABLE_FORMATS, Format
 from api.parameters import Parameter
 from api.reports import REPORTS
-from api.reports.report import document as report_document
+from api.reports.report import made
 from domain.errors import UsageError
 
 Answer: TypeAlias = Callable[[Answers, Request], Record | None]
@@ -92,7 +92,7 @@ def _report(answers: Answers, request: Request) -> Record | None:
     report = REPORTS.get(request.path_params["name"])
     if report is None:
         return None
-    return report_document(report.build(answers, parameters.report_question(request.query_params)))
+    return made(report, answers, parameters.report_question(request.query_params))
 
 
 ROUTES = (

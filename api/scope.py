@@ -3,23 +3,23 @@ What a viewer may see: the one place that hides anything.
 
 Every route asks through `scoped`, so a route cannot forget it. A researcher sees the workloads of
 their own teams in full. A foreign workload is not listed and looks like one that does not exist.
-Metrics show foreign teams as aggregates: where a figure is kept apart by team, all foreign teams
-are one row, `team="others"`, computed anew from their workloads (percentiles cannot be added), and
-their people are nobody by name.
+Metrics show foreign work in sums: each label that tells whose or where it is (`domain.metric.LABELS`)
+is `others` for it, except in queues and pools that the researcher shares. docs/adr/0017 has the rule
+with its reasons; `analytics.folding` applies it to rows, before anything is computed.
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from analytics.folding import OTHERS
 from api.answers import Answers, Filters, Listing, ListQuestion, MetricAnswer, Question, Record
 from api.viewer import Viewer
 from domain.errors import ForbiddenError
 from domain.metric import Metric
+from domain.view import View
 
-OTHERS = "others"
-# Labels that tell whose something is: foreign ones become one row.
-_FOLDED = ("team", "user_name")
 # All that an attempt tells of who took its place.
 _PREEMPTOR = ("preempted_by", "preempted_by_name", "preempted_by_workload")
 Scope: TypeAlias = Callable[[Answers, Viewer], Answers]
@@ -48,27 +48,17 @@ class ResearcherAnswers:
 
     def metric(self, name: str, question: Question) -> MetricAnswer:
         """
-        The values, foreign teams folded into `others`.
+        The values, foreign work folded into `others`.
 
         Raises:
             ForbiddenError: the question filters on a foreign team.
         """
-        question = replace(question, filters=self._present(question.filters))
-        metric = self._all.registry().get(name)
-        by = question.by if question.by is not None or metric is None else metric.labels
-        folded = {label: OTHERS for label in _FOLDED if label in (by or ())}
-        if metric is None or by is None or "team" in question.filters or not folded:
-            self._check_teams(question.filters)
-            return self._all.metric(name, question)
-        own = self._part(name, question, tuple(sorted(self._viewer.teams)), by=by)
-        # Both parts at one instant, though "now" moves between them.
-        question = replace(question, as_of_ms=own.as_of_ms)
-        foreign = tuple(team for team in self._team_names(own.as_of_ms) if not self._viewer.sees(team))
-        if not foreign:
-            return own
-        rest = self._part(name, question, foreign, by=tuple(label for label in by if label not in folded))
-        others = tuple(replace(row, labels={**row.labels, **folded}) for row in rest.rows)
-        return replace(own, rows=own.rows + others)
+        filters = self._present(question.filters)
+        # The sum of the others may be asked for: it is what this answer calls them.
+        self._check_teams(filters, beside=OTHERS)
+        as_of_ms = self._all.as_of_ms(question.as_of_ms)
+        view = self._all.view(self._viewer.teams, as_of_ms)
+        return self._all.metric(name, replace(question, as_of_ms=as_of_ms, filters=filters, view=view))
 
     def workloads(self, question: ListQuestion) -> Listing:
         """Own workloads only."""
@@ -77,8 +67,9 @@ class ResearcherAnswers:
         teams = question.filters.get("team", tuple(sorted(self._viewer.teams)))
         if not teams:
             nothing = replace(question, filters={**question.filters, "team": ("",)})
-            return replace(self._all.workloads(nothing), rows=(), total=0)
-        return self._all.workloads(replace(question, filters={**question.filters, "team": teams}))
+            return replace(self._all.workloads(nothing), rows=(), total=0, hints=())
+        listing = self._all.workloads(replace(question, filters={**question.filters, "team": teams}))
+        return replace(listing, hints=self.hints(question.filters))
 
     def workload(self, uid: str, as_of_ms: int | None = None) -> Record | None:
         """An own workload; None for a foreign one, as if there were none."""
@@ -104,18 +95,21 @@ class ResearcherAnswers:
         self._check_teams(filters)
         # No line is without a team, so the empty name stands for no lines at all.
         teams = filters.get("team", tuple(sorted(self._viewer.teams))) or ("",)
-        return self._all.chargeback(month, replace(question, filters={**filters, "team": teams}))
+        statement = self._all.chargeback(month, replace(question, filters={**filters, "team": teams}))
+        return statement | {"hints": list(self.hints(filters))}
 
     def quota_proposals(self, as_of_ms: int | None = None) -> Listing:
         """Proposals for holders with an own team in them; what foreign teams run has no name."""
         listing = self._all.quota_proposals(as_of_ms)
-        rows = [self._own_exposed(row) for row in listing.rows if self._sees_any(row["teams"])]
+        own = self._own_proposals(listing)
+        rows = [self._told_of(row, own.keys()) for row in own.values()]
         return replace(listing, rows=rows, total=len(rows))
 
     def quota_proposal(self, proposal_id: str, as_of_ms: int | None = None) -> Record | None:
         """A proposal for a holder with an own team in it; None for another one, as if there were none."""
-        found = self._all.quota_proposal(proposal_id, as_of_ms)
-        return None if found is None or not self._sees_any(found["teams"]) else self._own_exposed(found)
+        own = self._own_proposals(self._all.quota_proposals(as_of_ms))
+        found = self._all.quota_proposal(proposal_id, as_of_ms) if proposal_id in own else None
+        return None if found is None else self._told_of(found, own.keys())
 
     def teams(self, as_of_ms: int | None = None) -> Listing:
         """Own teams."""
@@ -140,6 +134,23 @@ class ResearcherAnswers:
         ]
         return replace(listing, rows=rows)
 
+    def as_of_ms(self, given: int | None) -> int:
+        """Same for everybody."""
+        return self._all.as_of_ms(given)
+
+    def coverage(self, question: Question, *, samples: bool) -> float | None:
+        """Same for everybody."""
+        return self._all.coverage(question, samples=samples)
+
+    def hints(self, filters: Filters, view: View | None = None) -> tuple[str, ...]:
+        """As the viewer may be told, whoever asks."""
+        own = self._all.view(self._viewer.teams, self._all.as_of_ms(None))
+        return self._all.hints(filters, view or own)
+
+    def view(self, teams: AbstractSet[str], as_of_ms: int) -> View:
+        """Of the viewer's teams only."""
+        return self._all.view(teams & self._viewer.teams, as_of_ms)
+
     def present_teams(self, names: Iterable[str]) -> tuple[str, ...]:
         """Same for everybody."""
         return self._all.present_teams(names)
@@ -148,35 +159,31 @@ class ResearcherAnswers:
         """Same for everybody."""
         return self._all.readiness()
 
-    def _sees_any(self, teams: Iterable[str]) -> bool:
-        return any(self._viewer.sees(team) for team in teams)
+    def _own_proposals(self, listing: Listing) -> dict[str, Record]:
+        return {row["id"]: row for row in listing.rows if any(map(self._viewer.sees, row["teams"]))}
 
-    def _own_exposed(self, proposal: Record) -> Record:
-        own = [each for each in proposal["exposed"] if self._viewer.sees(each["team"])]
-        teams = [team for team in proposal["teams"] if self._viewer.sees(team)]
-        return proposal | {"exposed": own, "teams": teams}
+    def _told_of(self, proposal: Record, own: AbstractSet[str]) -> Record:
+        """A proposal without foreign workloads, teams and givers."""
+        givers = [each for each in proposal["funding"] if each["proposal"] in own]
+        foreign = sum(each["gpus"] for each in proposal["funding"] if each["proposal"] not in own)
+        return proposal | {
+            "exposed": [each for each in proposal["exposed"] if self._viewer.sees(each["team"])],
+            "teams": [team for team in proposal["teams"] if self._viewer.sees(team)],
+            "funding": givers + ([{"proposal": OTHERS, "gpus": foreign}] if foreign else []),
+        }
 
     def _present(self, filters: Filters) -> Filters:
         if "team" not in filters:
             return filters
         return {**filters, "team": self._all.present_teams(filters["team"])}
 
-    def _check_teams(self, filters: Filters) -> None:
-        foreign = [team for team in filters.get("team", ()) if not self._viewer.sees(team)]
+    def _check_teams(self, filters: Filters, *, beside: str | None = None) -> None:
+        asked = filters.get("team", ())
+        foreign = [team for team in asked if team != beside and not self._viewer.sees(team)]
         if foreign:
             own = ", ".join(sorted(self._viewer.teams)) or "none"
             message = f"team {foreign[0]!r} is not one of your teams ({own}): ask for an aggregate instead"
             raise ForbiddenError(message)
-
-    def _part(
-        self, name: str, question: Question, teams: tuple[str, ...], *, by: tuple[str, ...]
-    ) -> MetricAnswer:
-        filters = {**question.filters, "team": teams or ("",)}
-        answer = self._all.metric(name, replace(question, by=by, filters=filters))
-        return answer if teams else replace(answer, rows=())
-
-    def _team_names(self, as_of_ms: int) -> list[str]:
-        return [row["team"] for row in self._all.teams(as_of_ms).rows]
 
     def _is_own(self, uid: str, as_of_ms: int | None) -> bool:
         workload = self._all.workload(uid, as_of_ms)

@@ -114,6 +114,7 @@ class Intake:
         for raw, _ in read:
             self._meet_cluster(translator, raw)
         position = self._positions.of(translator.kind)
+        position.sighted(observed_ms, resumed=False)
         known_good_ms = position.seen_ms
         anew = position.begins_anew(resource_version, observed_ms)
         if anew:
@@ -137,6 +138,7 @@ class Intake:
         position.last_error = because
         position.restarts += bool(because)
         if not because:
+            position.sighted(observed_ms, resumed=True)
             position.seen_ms = max(position.seen_ms, observed_ms)
 
     def set_aside(
@@ -156,6 +158,7 @@ class Intake:
         """Commit what has been taken in, with the positions; gives the number of rows."""
         self._batch.set_aside.extend(self._aside.values())
         self._batch.marks = self._positions.changed()
+        self._batch.sights = self._positions.sights()
         batch, self._batch, self._aside = self._batch, Batch(cluster=self.cluster), {}
         return self._sink.append(batch)
 

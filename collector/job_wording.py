@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from collector.kube.placement import placement_of
 from collector.kube.requests import effective_gpu_requests
 from collector.raw import Condition, PodTemplate, RawObject
 from collector.wording import condition, owner
@@ -44,8 +45,14 @@ def pod_set(
     name: str | None, count: int, template: PodTemplate | None, *, min_count: int | None = None
 ) -> PodSet:
     """`count` pods of one template."""
-    requests = effective_gpu_requests(template.spec if template else None)
-    return PodSet(name=name or "", count=count, min_count=min_count, gpu_requests=requests)
+    spec = template.spec if template else None
+    return PodSet(
+        name=name or "",
+        count=count,
+        min_count=min_count,
+        gpu_requests=effective_gpu_requests(spec),
+        placement=placement_of(spec),
+    )
 
 
 def priority_class_of(templates: Iterable[PodTemplate | None]) -> str:

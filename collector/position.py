@@ -1,9 +1,11 @@
 """Where the reading of each kind of a cluster stands, and when its history began anew."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from collector.decoding import is_older
 from domain.facts import ObjectKind, SourceMark
+from domain.observed import Stretch, merged
+from domain.policy import patience_ms
 
 
 @dataclass(slots=True)
@@ -20,9 +22,31 @@ class Position:
     seen_ms: int = 0
     last_error: str = ""
     restarts: int = 0
+    patience_ms: int = 0
+    _sights: list[Stretch] = field(default_factory=list)
+
+    def sighted(self, at_ms: int, *, resumed: bool) -> None:
+        """
+        The kind was seen at an instant, by its watch (`resumed`) or anew, by a list.
+
+        A watch that went on after a silence has missed nothing of it.
+        """
+        last = self._sights[-1] if self._sights else None
+        if last is not None and last.start_ms < at_ms <= last.end_ms:
+            return
+        if last is not None and last.end_ms < at_ms <= last.end_ms + self.patience_ms:
+            self._sights[-1] = Stretch(start_ms=last.start_ms, end_ms=at_ms, resumed=last.resumed)
+        else:
+            self._sights.append(Stretch(start_ms=at_ms, end_ms=at_ms, resumed=resumed))
+
+    def sights(self) -> list[Stretch]:
+        """What was seen since it was asked last."""
+        given, self._sights = merged(self._sights, self.patience_ms), []
+        return given
 
     def advance(self, resource_version: str, observed_ms: int) -> None:
         """A line of the watch was read; one that is replayed does not take us back."""
+        self.sighted(observed_ms, resumed=True)
         if resource_version and not is_older(resource_version, self.resource_version):
             self.resource_version = resource_version
         self.seen_ms = max(self.seen_ms, observed_ms)
@@ -64,6 +88,7 @@ class Positions:
                 seen_ms=mark.seen_ms,
                 last_error=mark.last_error,
                 restarts=mark.restarts,
+                patience_ms=patience_ms(kind),
             )
             for kind, mark in marks.items()
         }
@@ -72,7 +97,7 @@ class Positions:
         """The position of a kind; a new one where it was never read."""
         position = self._by_kind.get(kind)
         if position is None:
-            position = self._by_kind[kind] = Position()
+            position = self._by_kind[kind] = Position(patience_ms=patience_ms(kind))
         return position
 
     def identify(self, cluster_uid: str) -> None:
@@ -91,6 +116,11 @@ class Positions:
             if mark != self._committed.get(kind):
                 changed[kind] = self._committed[kind] = mark
         return changed
+
+    def sights(self) -> dict[ObjectKind, list[Stretch]]:
+        """What was seen of each kind since it was asked last."""
+        found = {kind: position.sights() for kind, position in self._by_kind.items()}
+        return {kind: sights for kind, sights in found.items() if sights}
 
     def _mark(self, kind: ObjectKind, position: Position) -> SourceMark:
         return SourceMark(

@@ -91,11 +91,43 @@ class PodResourceClaim(Part):
     resource_claim_template_name: str | None = None
 
 
+class PodToleration(Part):
+    key: str | None = None
+    operator: str | None = None
+    value: str | None = None
+    effect: str | None = None
+
+
+class NodeRequirement(Part):
+    key: str | None = None
+    operator: str | None = None
+    values: list[str] | None = None
+
+
+class NodeTerm(Part):
+    match_expressions: list[NodeRequirement] | None = None
+    match_fields: list[NodeRequirement] | None = None
+
+
+class NodeTerms(Part):
+    node_selector_terms: list[NodeTerm] | None = None
+
+
+class NodeAffinity(Part):
+    required_during_scheduling_ignored_during_execution: NodeTerms | None = None
+
+
+class Affinity(Part):
+    node_affinity: NodeAffinity | None = None
+
+
 class PodSpec(Part):
     """A pod's spec, live or in a template."""
 
     node_name: str | None = None
     node_selector: Strings | None = None
+    affinity: Affinity | None = None
+    tolerations: list[PodToleration] | None = None
     scheduler_name: str | None = None
     priority: Int | None = None
     priority_class_name: str | None = None

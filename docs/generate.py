@@ -67,10 +67,12 @@ def data_model() -> str:
         if head and not any(match.start() == 0 for match in found):
             parts.append(_prose(head) + "\n")
         for match in found:
+            own = [column for column in columns if column["table_name"] == match["name"]]
+            if not own:  # a later file dropped it
+                continue
             parts.append(f"### {match['kind']} `{match['name']}`\n")
             if match["comment"]:
                 parts.append(_prose(match["comment"]) + "\n")
-            own = [column for column in columns if column["table_name"] == match["name"]]
             parts.append(_table(own, match["kind"]) + "\n")
     return "\n".join(parts)
 

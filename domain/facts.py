@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeAlias
 
+from domain.observed import Stretch
+
 
 class ObjectKind(StrEnum):
     """Kinds of objects that we read; the value is how the store and the pages spell them."""
@@ -205,7 +207,7 @@ class SetAside:
 
 @dataclass(slots=True, kw_only=True)
 class Batch:
-    """Facts of one cluster that are committed together, with the positions they stand for."""
+    """Facts of one cluster that are committed together, with the positions they stand for, and the sights."""
 
     cluster: str
     transitions: list[Transition] = field(default_factory=list)
@@ -213,6 +215,7 @@ class Batch:
     events: list[EventSighting] = field(default_factory=list)
     objects: dict[str, ObjectState] = field(default_factory=dict)
     marks: dict[ObjectKind, SourceMark] = field(default_factory=dict)
+    sights: dict[ObjectKind, list[Stretch]] = field(default_factory=dict)
     set_aside: list[SetAside] = field(default_factory=list)
 
     def __len__(self) -> int:

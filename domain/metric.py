@@ -67,6 +67,47 @@ DIMENSIONS = ("cluster", "queue", "service_class", "priority_class", "team", "gp
 FILTERS = ("cluster", "queue", "service_class", "priority_class", "team", "gpu_model")
 
 
+class Tells(StrEnum):
+    """
+    What a label tells of the work behind a figure; api/scope.py hides foreign work by it.
+
+    WHOSE is it, or nearly; WHERE does it run, which few share; of which kind is the WORK; NOTHING.
+    """
+
+    WHOSE = "whose"
+    WHERE = "where"
+    WORK = "work"
+    NOTHING = "nothing"
+
+
+# Every label that a metric has stands here: a metric with another one does not load.
+LABELS: Mapping[str, Tells] = {
+    "team": Tells.WHOSE,
+    "user_name": Tells.WHOSE,
+    "queue": Tells.WHOSE,
+    # A queue without a cohort is a pool by itself.
+    "pool": Tells.WHOSE,
+    # Sites make classes for teams; and a size of gang may be that of one team only.
+    "priority_class": Tells.WHOSE,
+    "gang_size": Tells.WHOSE,
+    "node": Tells.WHERE,
+    "device": Tells.WHERE,
+    "service_class": Tells.WORK,
+    "cause": Tells.WORK,
+    "reason": Tells.WORK,
+    "mechanism": Tells.WORK,
+    "victim_class": Tells.WORK,
+    "preemptor_class": Tells.WORK,
+    "cluster": Tells.NOTHING,
+    "gpu_model": Tells.NOTHING,
+    "le": Tells.NOTHING,
+    "size": Tells.NOTHING,
+    "rule": Tells.NOTHING,
+    "quantile": Tells.NOTHING,
+    "estimator": Tells.NOTHING,
+}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
     """A question: which labels to keep apart, over which window, for whom, under which policy."""
@@ -134,8 +175,14 @@ class Metric:
     one that is not `exported` has no series. One that `rests_on_samples` of GPUs is only covered where
     their sources are read too.
 
+    Rows of a fine grain may be read summed by the labels of the question: `adds` names the columns that
+    add up, `apart` those beside the dimensions by which compute still tells rows apart.
+
+    Of foreign work a viewer sees sums; a label that tells whose or where it is stays apart only if it
+    is among the `open_labels`, for everybody, or the `shared_labels`, for those who share its value.
+
     Raises:
-        PolicyError: the name does not end in the unit, or a label is not a dimension.
+        PolicyError: the name does not end in the unit, a label is not a dimension or not in `LABELS`.
     """
 
     name: str
@@ -155,6 +202,10 @@ class Metric:
     alerts: tuple[AlertRule, ...] = ()
     exported: bool = True
     rests_on_samples: bool = False
+    open_labels: tuple[str, ...] = ()
+    shared_labels: tuple[str, ...] = ()
+    adds: tuple[str, ...] = ()
+    apart: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.name.endswith(self.unit):
@@ -163,6 +214,13 @@ class Metric:
         strangers = set(self.labels) - set(self.dimensions)
         if strangers:
             message = f"metric {self.name}: labels {sorted(strangers)} are not among its dimensions"
+            raise PolicyError(message)
+        unclassified = {*self.dimensions, *self.extra_labels} - LABELS.keys()
+        if unclassified:
+            message = (
+                f"metric {self.name}: labels {sorted(unclassified)} are not in LABELS of domain/metric.py:"
+                " say there what each tells of whose work it is, so that foreign work stays hidden"
+            )
             raise PolicyError(message)
 
     @property

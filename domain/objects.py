@@ -5,11 +5,12 @@ Only what a figure or an explanation needs is kept. Resources are whole units of
 (`nvidia.com/gpu: 8`); how much of a physical GPU that is, `domain.quantity` says.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from domain.claims import DeviceClass, PodClaim, ResourceClaim, ResourceSlice
 from domain.facts import ObjectKind
+from domain.placement import Placement, Toleration
 from domain.quantity import Quota
 
 Resources: TypeAlias = dict[str, int]
@@ -42,7 +43,8 @@ class Pod:
 
     `gpu_requests` is the effective request of GPU resources (KEP-753); `containers` counts the
     main ones, all of which must have started before the pod runs. `queue` is the one that a label
-    for KAI or YuniKorn names, `scheduling_group` the in-tree PodGroup.
+    for KAI or YuniKorn names, `scheduling_group` the in-tree PodGroup. Without a `placement` any
+    untainted node will do.
     """
 
     owner: Owner | None
@@ -64,6 +66,7 @@ class Pod:
     queue: str = ""
     claims: tuple[PodClaim, ...] = ()
     yunikorn: YuniKornTask | None = None
+    placement: Placement | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,6 +115,7 @@ class Job:
     gpu_requests_per_pod: Resources
     priority_class: str
     queue: str
+    placement: Placement | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,13 +127,13 @@ class CronJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodSet:
-    """`gpu_requests` is per pod; `min_count` is set under partial admission; `node_selector` is the pods'."""
+    """`gpu_requests` is per pod; `min_count` is set under partial admission; `placement` is the pods'."""
 
     name: str
     count: int
     min_count: int | None
     gpu_requests: Resources
-    node_selector: Labels = field(default_factory=dict)
+    placement: Placement | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,11 +207,12 @@ class Cohort:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceFlavor:
-    """Kueue's name for a kind of node."""
+    """Kueue's name for a kind of node; pods that go there are given its labels and `tolerations`."""
 
     node_labels: Labels
     taints: tuple[str, ...]
     topology: str
+    tolerations: tuple[Toleration, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,7 +240,7 @@ class PodGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VolcanoJob:
-    """Volcano's own job kind; its PodGroup is the workload."""
+    """Volcano's own job kind; its PodGroup is the workload. `placement` is that of all its GPU pods."""
 
     owner: Owner | None
     labels: Labels
@@ -244,6 +249,7 @@ class VolcanoJob:
     gpu_requests: Resources
     queue: str
     priority_class: str
+    placement: Placement | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,7 @@ from typing import Final
 from domain.errors import PolicyError
 from domain.facts import ObjectKind
 from domain.gpu_sample import GPU_METRICS
+from domain.window import MS_PER_SECOND
 from domain.workload import ServiceClass
 
 # Which thresholds have which range.
@@ -175,3 +176,19 @@ class Policy:
         if kind == GPU_METRICS:
             return self.gpu_source_stale_after
         return self.event_source_stale_after if kind == ObjectKind.EVENT else self.source_stale_after
+
+
+_USUAL: Final = Policy()
+
+
+def patience_ms(kind: str, policy: Policy = _USUAL) -> int:
+    """
+    The silence after which a kind of objects is not observed any more, at least the usual one.
+
+    Sights closer than the usual patience are kept as one stretch, so that a shorter one cannot be
+    told. A sample of a GPU brings its own length, and leaves none.
+    """
+    if kind == GPU_METRICS:
+        return 0
+    longest = max(policy.stale_after(kind), _USUAL.stale_after(kind))
+    return int(longest.total_seconds() * MS_PER_SECOND)

@@ -4,10 +4,13 @@ Quantities: Kubernetes' strings, quotas, and micro-GPU. The only place that conv
 A GPU quantity is an integer of micro-GPU; the parts of one card sum to exactly one card.
 """
 
+import math
 import re
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
+from fractions import Fraction
+from functools import lru_cache
 
 from domain.errors import QuantityError
 
@@ -21,6 +24,7 @@ _QUANTITY = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+))(?:([eE][+-]?\d+)|([numkMGTPE
 _DECIMAL_SUFFIXES = {"n": -9, "u": -6, "m": -3, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _BINARY_SUFFIXES = {"Ki": 1, "Mi": 2, "Gi": 3, "Ti": 4, "Pi": 5, "Ei": 6}
 
+_MIG = "nvidia.com/mig-"
 _SLICE_PROFILE = re.compile(r"(\d+)g\.(\d+)gb")
 _SLICES_BY_PRODUCT = {"A100": 7, "A800": 7, "H100": 7, "H800": 7, "H200": 7, "B200": 7, "A30": 4}
 # Profiles that exist on cards of one slice count only (NVIDIA MIG user guide, supported profiles).
@@ -118,7 +122,7 @@ def is_gpu_resource(name: str) -> bool:
     >>> [is_gpu_resource(name) for name in ("nvidia.com/gpu.shared", "nvidia.com/mig-1g.10gb", "cpu")]
     [True, True, False]
     """
-    return name in ("nvidia.com/gpu", "nvidia.com/gpu.shared") or name.startswith("nvidia.com/mig-")
+    return name in ("nvidia.com/gpu", "nvidia.com/gpu.shared") or name.startswith(_MIG)
 
 
 def mig_slices(profile: str, product: str) -> tuple[int, int] | None:
@@ -136,35 +140,83 @@ def mig_slices(profile: str, product: str) -> tuple[int, int] | None:
     return (int(match.group(1)), of_card) if of_card else None
 
 
+@lru_cache(maxsize=1024)
+def card_share(resource: str, *, product: str = "", replicas: int | None = None) -> Fraction | None:
+    """
+    The part of a card that one unit of a resource is; None where it cannot be known, 0 for no GPU.
+
+    Args:
+        resource: its name. Where every card of a node is cut alike (MIG strategy `single`), `nvidia.com/gpu`
+            is an instance too, and the product's name tells which.
+        product: the node's label `nvidia.com/gpu.product`.
+        replicas: the node's label `nvidia.com/gpu.replicas`, time-slices or MPS shares of a card.
+
+    >>> str(card_share("nvidia.com/mig-3g.40gb")), str(card_share("nvidia.com/gpu", replicas=4))
+    ('3/7', '1/4')
+    >>> str(card_share("nvidia.com/gpu", product="NVIDIA-A100-SXM4-80GB-MIG-1g.10gb"))
+    '1/7'
+    """
+    if resource == MICRO_GPU:
+        return Fraction(1, MICRO_PER_GPU)
+    if resource == GPU_MEMORY:
+        return None
+    if not is_gpu_resource(resource):
+        return Fraction(0)
+    is_shared = resource.endswith(".shared")
+    if is_shared and (replicas is None or (resource.startswith(_MIG) and replicas == 1)):
+        return None
+    profile = resource.removeprefix(_MIG) if resource.startswith(_MIG) else product.partition("-MIG-")[2]
+    if not profile:
+        return Fraction(1, max(replicas or 1, 1))
+    slices = mig_slices(profile, product)
+    # Instances are told apart from shares of them by the resource's name, or by the product's.
+    shares = max(replicas or 1, 1) if is_shared or product.endswith("-SHARED") else 1
+    return None if slices is None else Fraction(*slices) / shares
+
+
 def micro_gpus(resources: dict[str, int], *, product: str = "", replicas: int | None = None) -> int | None:
     """
     Micro-GPU of a set of resources on a node; None where a part of it cannot be known.
 
-    r of R time-slices are floor(r * 10^6 / R), so that shares never sum to more than the card.
+    The set is rounded down once and as a whole, so that seven sevenths are a card, and what pods hold
+    never sums to more than their cards.
 
     Args:
         resources: whole units by resource name; others than GPUs count nothing.
-        product: the node's label `nvidia.com/gpu.product`.
-        replicas: the node's label `nvidia.com/gpu.replicas`, time-slices or MPS shares of a card.
+        product: as in `card_share`.
+        replicas: as in `card_share`.
 
     >>> micro_gpus({"nvidia.com/gpu": 2, "cpu": 8}), micro_gpus({"nvidia.com/mig-3g.40gb": 1})
     (2000000, 428571)
-    >>> micro_gpus({"nvidia.com/gpu.shared": 3}, replicas=4), micro_gpus({"nvidia.com/gpu.shared": 3})
-    (750000, None)
+    >>> micro_gpus({"nvidia.com/mig-1g.10gb": 7}), micro_gpus({"nvidia.com/gpu.shared": 3}, replicas=4)
+    (1000000, 750000)
     """
-    total = 0
+    total = _cards(resources, product, replicas)
+    return None if total is None else math.floor(total * MICRO_PER_GPU)
+
+
+def offered_micro_gpus(
+    resources: dict[str, int], *, product: str = "", replicas: int | None = None
+) -> int | None:
+    """
+    Micro-GPU of what a node offers, to the nearest; None where a part of it cannot be known.
+
+    With what is left of the cards that makes whole cards: the largest remainder of two parts.
+
+    >>> offered_micro_gpus({"nvidia.com/mig-1g.10gb": 14, "nvidia.com/mig-3g.40gb": 4})
+    3714286
+    """
+    total = _cards(resources, product, replicas)
+    return None if total is None else math.floor(total * MICRO_PER_GPU + Fraction(1, 2))
+
+
+def _cards(resources: dict[str, int], product: str, replicas: int | None) -> Fraction | None:
+    total = Fraction(0)
     for resource, count in resources.items():
-        if resource.startswith("nvidia.com/mig-"):
-            slices = mig_slices(resource.removeprefix("nvidia.com/mig-"), product)
-            if slices is None:
-                return None
-            total += count * (slices[0] * MICRO_PER_GPU // slices[1])
-        elif resource == GPU_MEMORY or (resource == "nvidia.com/gpu.shared" and replicas is None):
+        share = card_share(resource, product=product, replicas=replicas)
+        if share is None:
             return None
-        elif resource == MICRO_GPU:
-            total += count
-        elif is_gpu_resource(resource):
-            total += count * MICRO_PER_GPU // max(replicas or 1, 1)
+        total += count * share
     return total
 
 

@@ -103,7 +103,8 @@ class Holding:
     `attempt` numbers the workload's attempts from 1. `started_ms` is when its main containers
     first all ran. `micro_gpus` is None where it cannot be known (an unknown MIG card).
     `bound_source` is what told of the binding: the pod's `condition`, the scheduler's `event`, or
-    `sight`, when we only saw the pod without a node and then with one.
+    `sight`, when we only saw the pod without a node and then with one. `cut` is the outcome of a member
+    that was lost while the others went on, known since `cut_known_ms`; empty for all others.
     """
 
     pod_uid: str
@@ -121,6 +122,8 @@ class Holding:
     phase: str
     restarts: int
     runs: tuple[Run, ...] = ()
+    cut: str = ""
+    cut_known_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,20 +1,23 @@
 """Answers every question from the store: metrics, workloads, teams, sources."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
 from analytics.chargeback.agreement import Agreement
-from analytics.evaluate import evaluate, exported_asks, parameters
+from analytics.evaluate import evaluate, exported_asks, parameters, query
+from analytics.folding import evaluate_seen
 from analytics.metrics import REGISTRY
 from api.answers import Filters, Listing, ListQuestion, MetricAnswer, Question, Record
 from api.parameters import nearest
 from domain.errors import StoreError, UsageError
-from domain.metric import Ask, Measurement, Metric, Row
+from domain.metric import Ask, Measurement, Metric, Row, Sample
 from domain.policy import Policy
-from domain.tenant import Tenancy
-from domain.window import Clock, Window, format_instant
-from service import chargeback, quota_documents, sources, workloads
+from domain.tenant import UNASSIGNED, Tenancy
+from domain.view import View
+from domain.window import MS_PER_SECOND, Clock, Window, format_instant
+from service import chargeback, observation, quota_documents, sources, unknown_names, workloads
 from service.alarms import Alarms
 from service.quota_settings import QuotaSettings
 from service.sources import Mark
@@ -36,6 +39,18 @@ group by team
 order by team
 """
 
+
+# One row per team and queue in which it had submitted work before $as_of_ms, and per team, queue and
+# pool in which it had stood by then.
+_STANDS: Final = """
+select distinct cluster, team, queue, null as pool
+from gpu_workload
+where submitted_ms < $as_of_ms
+union
+select distinct cluster, team, queue, pool
+from team_share
+where start_ms < $as_of_ms
+"""
 
 _FIRST: Final = "select min(submitted_ms) as first_ms from gpu_workload"
 
@@ -71,7 +86,7 @@ class Answers:
         if metric is None:
             message = f"metric {name!r}: {nearest(name, list(REGISTRY))}"
             raise UsageError(message)
-        as_of_ms = self._as_of_ms(question.as_of_ms)
+        as_of_ms = self.as_of_ms(question.as_of_ms)
         length = question.window or metric.window or self.policy.window
         ask = Ask(
             window=Window.before(as_of_ms, length),
@@ -79,19 +94,23 @@ class Answers:
             filters=self._present_names(question.filters),
             policy=self.policy,
         )
-        rows = self.store.rows(metric.sql, parameters(metric, ask))
+        rows = self.store.kept_rows(query(metric, ask), parameters(metric, ask))
+        because = ""
+        if "cluster" in metric.dimensions:
+            first_ms = self.store.first_observed_ms()
+            asked = ask.filters.get("cluster", ())
+            rows, because = observation.observed_rows(rows, first_ms, as_of_ms, asked)
         return MetricAnswer(
             metric=metric.name,
             unit=str(metric.unit),
             as_of_ms=as_of_ms,
             window=length if metric.windowed else None,
-            coverage=sources.coverage(
-                self._marks(as_of_ms, samples=metric.rests_on_samples),
-                as_of_ms,
-                policy=self.policy,
-                clusters=question.filters.get("cluster", ()),
+            coverage=self.coverage(
+                replace(question, as_of_ms=as_of_ms, window=length if metric.windowed else None),
+                samples=metric.rests_on_samples,
             ),
-            rows=tuple(evaluate(metric, rows, ask)),
+            hints=self.hints(question.filters, question.view),
+            rows=(Sample.undefined({}, because),) if because else self._samples(metric, rows, ask, question),
         )
 
     def measure(self, metric: Metric, as_of_ms: int, *, read: Read | None = None) -> list[Measurement]:
@@ -111,34 +130,36 @@ class Answers:
     def workloads(self, question: ListQuestion) -> Listing:
         """A page of workloads; raises UsageError where the column to sort by does not exist."""
         question = replace(question, filters=self._present_names(question.filters))
-        return workloads.listing(self.store, question, self._as_of_ms(question.as_of_ms))
+        listing = workloads.listing(self.store, question, self.as_of_ms(question.as_of_ms))
+        return replace(listing, hints=self.hints(question.filters))
 
     def workload(self, uid: str, as_of_ms: int | None = None) -> Record | None:
         """One workload with its spans and attempts; None where there is none."""
-        return workloads.detail(self.store, uid, self._as_of_ms(as_of_ms))
+        return workloads.detail(self.store, uid, self.as_of_ms(as_of_ms))
 
     def chargeback(self, month: str, question: Question) -> Record:
         """The statement of a month; raises UsageError where there is no such month or dimension."""
         question = replace(question, filters=self._present_names(question.filters))
-        return chargeback.document(
+        statement = chargeback.document(
             self.store,
             self.agreement,
             label=month,
             question=question,
-            as_of_ms=self._as_of_ms(question.as_of_ms),
+            as_of_ms=self.as_of_ms(question.as_of_ms),
         )
+        return statement | {"hints": list(self.hints(question.filters))}
 
     def quota_proposals(self, as_of_ms: int | None = None) -> Listing:
         """Every quota proposal that was made by then, newest first."""
-        return quota_documents.listing(self.store, self.quotas, self._as_of_ms(as_of_ms))
+        return quota_documents.listing(self.store, self.quotas, self.as_of_ms(as_of_ms))
 
     def quota_proposal(self, proposal_id: str, as_of_ms: int | None = None) -> Record | None:
         """One quota proposal with its patch; None where there is none."""
-        return quota_documents.detail(self.store, self.quotas, proposal_id, self._as_of_ms(as_of_ms))
+        return quota_documents.detail(self.store, self.quotas, proposal_id, self.as_of_ms(as_of_ms))
 
     def teams(self, as_of_ms: int | None = None) -> Listing:
         """Every team that had submitted work by then."""
-        at_ms = self._as_of_ms(as_of_ms)
+        at_ms = self.as_of_ms(as_of_ms)
         rows = [
             {
                 "team": row["team"],
@@ -156,10 +177,19 @@ class Answers:
 
         Then one per source of what was set aside only.
         """
-        at_ms = self._as_of_ms(as_of_ms)
+        at_ms = self.as_of_ms(as_of_ms)
         aside = self.store.set_aside_counts() + workloads.skewed(self.store, at_ms)
         rows = sources.rows(self._marks(at_ms, samples=True), aside, at_ms, policy=self.policy)
         return Listing(as_of_ms=at_ms, rows=rows, total=len(rows), page_size=max(len(rows), 1))
+
+    def view(self, teams: AbstractSet[str], as_of_ms: int) -> View:
+        """What these teams share with others: the queues and pools in which they stood by then."""
+        rows = [row for row in self.store.rows(_STANDS, {"as_of_ms": as_of_ms}) if row["team"] in teams]
+        return View(
+            teams=frozenset(teams),
+            queues={(str(row["cluster"]), str(row["queue"])) for row in rows if row["queue"]},
+            pools={(str(row["cluster"]), str(row["pool"])) for row in rows if row["pool"]},
+        )
 
     def present_teams(self, names: Iterable[str]) -> tuple[str, ...]:
         """
@@ -185,13 +215,54 @@ class Answers:
             return "the store does not answer; the operator finds the reason in the log"
         return self.alarms.why_not_ready()
 
+    def _samples(
+        self, metric: Metric, rows: Sequence[Row], ask: Ask, question: Question
+    ) -> tuple[Sample, ...]:
+        """As the viewer of the question may see them."""
+        if question.view is None:
+            return tuple(evaluate(metric, rows, ask))
+        return tuple(evaluate_seen(metric, rows, ask, question.view))
+
     def _marks(self, as_of_ms: int, *, samples: bool) -> list[Mark]:
         """Where every reading of objects stood; with samples, that of GPU metrics too."""
         of_samples = sources.sample_marks(self.store, as_of_ms, policy=self.policy) if samples else []
         return sources.marks(self.store, as_of_ms) + of_samples
 
-    def _as_of_ms(self, given: int | None) -> int:
-        return self.clock.now_ms() if given is None else given
+    def as_of_ms(self, given: int | None) -> int:
+        """
+        The instant that a question is about: "now" where it names none.
+
+        Raises:
+            UsageError: it lies after now, by more than clocks differ.
+        """
+        now_ms = self.clock.now_ms()
+        if given is None:
+            return now_ms
+        if given > now_ms + self.policy.skew_tolerated.total_seconds() * MS_PER_SECOND:
+            message = (
+                f"as_of {format_instant(given)}: nothing is known of the time after"
+                f" {format_instant(now_ms)}; ask for that instant or an earlier one, or leave as_of out"
+            )
+            raise UsageError(message)
+        return given
+
+    def coverage(self, question: Question, *, samples: bool) -> float | None:
+        """The share of the window that was observed; without one, of the sources that are read in time."""
+        as_of_ms = self.as_of_ms(question.as_of_ms)
+        clusters = question.filters.get("cluster", ())
+        if question.window is None:
+            marks = self._marks(as_of_ms, samples=samples)
+            return sources.coverage(marks, as_of_ms, policy=self.policy, clusters=clusters)
+        window = Window.before(as_of_ms, question.window)
+        share = observation.share_of_window(
+            self.store, window, policy=self.policy, samples=samples, clusters=clusters
+        )
+        return None if share is None else float(share)
+
+    def hints(self, filters: Filters, view: View | None = None) -> tuple[str, ...]:
+        """What is odd about names in filters, a sentence each: see `service.unknown_names`."""
+        also = {"team": {*self.tenancy.renamed, *self.tenancy.renamed.values(), UNASSIGNED}}
+        return unknown_names.hints(self.store, self._present_names(filters), also=also, view=view)
 
     def _present_names(self, filters: Filters) -> Filters:
         """A team is found by its earlier names too."""

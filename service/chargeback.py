@@ -9,7 +9,16 @@ from typing import Any, Final
 
 from analytics.chargeback.agreement import Agreement
 from analytics.chargeback.capacity import Hours, Kind
-from analytics.chargeback.distribution import Distribution
+from analytics.chargeback.distribution import Distribution, Pool
+from analytics.chargeback.quota_lines import (
+    NOTE_COSTS,
+    NOTES,
+    QUOTA,
+    QuotaLine,
+    QuotaTime,
+    at_average_price,
+    average_prices,
+)
 from analytics.chargeback.settle import settle
 from analytics.chargeback.statement import COSTS, DIMENSIONS, Row, Statement, Terms
 from analytics.chargeback.usage import Unknown
@@ -20,15 +29,18 @@ from domain.calendar import Period, Unit, cut, month
 from domain.errors import PolicyError, UsageError
 from domain.money import MICRO_GPU_MS_PER_GPU_HOUR, Price, PriceBook
 from domain.window import Window, format_instant
-from service.caused_time import Causes, caused_time
-from service.held_time import node_stretches, stays, unread
-from service.quota_time import quota_by_pool, unused_commitment
+from service.caused_time import LOSS_ADJUSTMENT, Causes, caused_time
+from service.held_time import first_reading_ms, node_stretches, stays, unread
+from service.quota_time import borrowed_from_nobody, quota_by_pool, quota_lines
 from store.embedded import Store
 
 NO_PRICES: Final = "no prices are set: add money.prices or money.price_file to the settings"
 NO_CAUSES: Final = "no cause is known yet of what was held in these days"
 CURRENT: Final = "current"
-_ONE_TEAM: Final = "it is known for whole clusters only; ask without filters"
+NO_QUOTA: Final = "no quota is known in these days"
+_NONE_HERE: Final = (
+    "no line of quota fits the filters: a quota has a team, a queue, a model, and no user or project"
+)
 # Makes lines where nothing is priced; no amount of it is ever shown.
 _UNPRICED: Final = PriceBook((Price(listed=Decimal(0), valid_from_ms=0),))
 _USEFUL_OR_UNKNOWN: Final = frozenset({Cause.USEFUL, Cause.UNKNOWN})
@@ -36,10 +48,16 @@ _USEFUL_OR_UNKNOWN: Final = frozenset({Cause.USEFUL, Cause.UNKNOWN})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """A row of the statement, with its held time by cause; a row of other kinds has none."""
+    """
+    A row of the statement, with its held time by cause; a row of other kinds has none.
+
+    A row of quota has what was lent, borrowed and left unused, and what that was worth instead.
+    """
 
     row: Row
     causes: Causes
+    quota: QuotaTime | None = None
+    worth: tuple[Decimal | None, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,37 +86,42 @@ def document(store: Store, agreement: Agreement, *, label: str, question: Questi
     check_labels([*by, *filters], DIMENSIONS)
     if label == CURRENT:
         label = cut(Window(start_ms=as_of_ms - 1, end_ms=as_of_ms), agreement.zone, Unit.MONTH)[0].label
-    whole = month(label, agreement.zone)
-    if whole.start_ms >= as_of_ms:
-        message = f"month {label!r} has not begun as of {format_instant(as_of_ms)}: ask for an earlier one"
-        raise UsageError(message)
+    whole = _month(label, agreement, as_of_ms)
     period = Period(label=label, start_ms=whole.start_ms, end_ms=min(whole.end_ms, as_of_ms))
     found = settled(store, agreement, period)
     lines = [line for line in found.lines if _fits(line.row, filters)]
-    commitment, no_commitment_because = (None, _ONE_TEAM)
-    if not filters:
-        commitment, no_commitment_because = unused_commitment(store, period.window)
+    quotas = [line for line in lines if line.quota is not None]
+    no_commitment_because = "" if quotas else _NONE_HERE if filters else NO_QUOTA
+    total = _figures(lines, found, agreement)
+    from_nobody = borrowed_from_nobody(store, period.window) if quotas and not filters else None
     head = {
         "month": label,
         "as_of": format_instant(as_of_ms),
         "start_at": format_instant(period.start_ms),
         "end_at": format_instant(period.end_ms),
         "complete": period.end_ms == whole.end_ms,
+        "nothing_because": _nothing(store, filters, label) if not lines else None,
         "zone": agreement.zone_name,
         "currency": None if found.no_money_because else agreement.currency.code,
         "billing": str(agreement.billing),
         "no_money_because": found.no_money_because or None,
         "no_causes_because": found.no_causes_because or None,
-        "unused_commitment_gpu_hours": None if commitment is None else _gpu_hours(commitment),
+        "unused_commitment_gpu_hours": total["unused_commitment_gpu_hours"],
+        "from_unassigned_gpu_hours": None if from_nobody is None else _gpu_hours(from_nobody),
         "no_commitment_because": no_commitment_because or None,
     }
     groups: dict[tuple[str, ...], list[Line]] = defaultdict(list)
     for line in lines:
         groups[tuple(getattr(line.row, name) for name in by)].append(line)
-    total = _figures(lines, found, agreement)
+    by_kind: dict[str, list[Line]] = defaultdict(list)
+    for line in lines:
+        by_kind[line.row.kind].append(line)
     return head | {
         "total": total | _unit_cost(total),
         "books": None if filters else _books(found.statement.hours),
+        "by_kind": [
+            {"kind": kind} | _figures(members, found, agreement) for kind, members in sorted(by_kind.items())
+        ],
         "unknown": [] if filters else _unknown(found.statement.unknown),
         "rows": [
             dict(zip(by, key, strict=True))
@@ -107,6 +130,22 @@ def document(store: Store, agreement: Agreement, *, label: str, question: Questi
             for key, members in sorted(groups.items())
         ],
     }
+
+
+def _month(label: str, agreement: Agreement, as_of_ms: int) -> Period:
+    try:
+        whole = month(label, agreement.zone)
+    except UsageError as cause:
+        message = f"{cause}, or {CURRENT}"
+        raise UsageError(message) from cause
+    if whole.start_ms >= as_of_ms:
+        message = (
+            f"month {label!r} has not begun: in {agreement.zone_name} it begins at"
+            f" {format_instant(whole.start_ms)}, and it is {format_instant(as_of_ms)}; ask for {CURRENT}"
+            " or an earlier month"
+        )
+        raise UsageError(message)
+    return whole
 
 
 def settled(store: Store, agreement: Agreement, period: Period) -> Month:
@@ -144,11 +183,41 @@ def settled(store: Store, agreement: Agreement, period: Period) -> Month:
         Line(row=Row(**dict(zip(DIMENSIONS, key, strict=True)), **free), causes=causes[key])  # type: ignore[arg-type]
         for key in sorted(causes)
     ]
+    prices = average_prices(found.rows)
+    lines += [_quota_line(line, prices, agreement) for line in quota_lines(store, days)]
     return Month(
         statement=found,
         lines=tuple(lines),
         no_money_because=because,
         no_causes_because=no_causes_because,
+    )
+
+
+def _quota_line(line: QuotaLine, prices: Mapping[Pool, Fraction], agreement: Agreement) -> Line:
+    free = agreement.currency.amount(0)
+    return Line(
+        row=Row(
+            day=line.day, kind=QUOTA, cluster=line.cluster, team=line.team, queue=line.queue,
+            gpu_model=line.gpu_model,
+            list_cost=free, contracted_cost=free, effective_cost=free, billed_cost=free,
+        ),
+        causes={},
+        quota=line.time,
+        worth=at_average_price(line, prices, agreement.currency),
+    )  # fmt: skip
+
+
+def _nothing(store: Store, filters: Filters, label: str) -> str:
+    """Why a statement has no line."""
+    if filters:
+        asked = ", ".join(f"{name} {' or '.join(values)}" for name, values in filters.items())
+        return f"no line of {label} has {asked}: ask without filters to see which there are"
+    first_ms = first_reading_ms(store)
+    if first_ms is None:
+        return "no cluster was read yet: import a recording, or let serve read one"
+    return (
+        f"nothing was held in {label} and no node with GPUs is known then; clusters were first read at"
+        f" {format_instant(first_ms)}: ask for that month or a later one"
     )
 
 
@@ -167,7 +236,10 @@ def _fits(row: Row, filters: Filters) -> bool:
 
 def _figures(lines: Sequence[Line], found: Month, agreement: Agreement) -> Record:
     """
-    The sums of some lines: GPU-hours, of them held and by cause, and costs.
+    The sums of some lines: GPU-hours, of them held and by cause, and costs; and of quota, where there is one.
+
+    `loss_adjustment` is what was booked as useful on an earlier day and is not any more: that much was
+    taken from useful here, and stands under what it counts as now.
 
     Held time whose cause nobody knows yet, because the causes lag or a record is set aside, stands
     under `unattributed`. Where there is some, or activity is unknown, useful and not useful are lower
@@ -198,9 +270,30 @@ def _figures(lines: Sequence[Line], found: Month, agreement: Agreement) -> Recor
         "not_useful_gpu_hours": _gpu_hours(not_useful) if known else None,
         **by_cause,
         "unattributed_gpu_hours": _gpu_hours(unattributed) if known else None,
+        "loss_adjustment_gpu_hours": _gpu_hours(_adjusted(lines)) if known else None,
         "causes_lower_bound": known and (sums[Cause.UNKNOWN] > 0 or unattributed > 0),
         **costs,
+        **_quota_figures(lines, found, agreement),
     }
+
+
+def _adjusted(lines: Sequence[Line]) -> int:
+    return -sum(line.causes.get(Cause.USEFUL, 0) for line in lines if line.row.kind == LOSS_ADJUSTMENT)
+
+
+def _quota_figures(lines: Sequence[Line], found: Month, agreement: Agreement) -> Record:
+    """What was lent, borrowed and left unused, GPU-hours and worth; None without any line of quota."""
+    quotas = [(line.quota, line.worth) for line in lines if line.quota is not None]
+    hours = {
+        f"{name}_gpu_hours": _gpu_hours(sum(time[place] for time, _ in quotas)) if quotas else None
+        for place, name in enumerate(NOTES)
+    }
+    costs: dict[str, Decimal | None] = dict.fromkeys(NOTE_COSTS)
+    for place, name in enumerate(NOTE_COSTS):
+        amounts = [worth[place] for _, worth in quotas]
+        if amounts and None not in amounts and not found.no_money_because:
+            costs[name] = sum((each for each in amounts if each is not None), agreement.currency.amount(0))
+    return hours | costs
 
 
 def _cost_centre(by: Sequence[str], key: Sequence[str], agreement: Agreement) -> Record:

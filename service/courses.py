@@ -6,8 +6,10 @@ from typing import Any, Final
 
 import msgspec
 
+from analytics.claims import gpu_resources
 from analytics.fairness.books.course import FOREVER, Course, Stay, Stretch
 from domain import objects
+from domain.claims import ResourceClaim
 from domain.facts import ObjectKind
 from domain.quantity import is_gpu_resource
 from store.embedded import Store
@@ -71,12 +73,15 @@ _DECODERS: Final = {
         ObjectKind.VOLCANO_POD_GROUP,
         ObjectKind.JOB,
         ObjectKind.POD,
+        ObjectKind.KAI_POD_GROUP,
+        ObjectKind.RESOURCE_CLAIM,
     )
 }
 _MANAGERS: Final = {
     ObjectKind.WORKLOAD: "kueue",
     ObjectKind.VOLCANO_POD_GROUP: "volcano",
     ObjectKind.VOLCANO_JOB: "volcano",
+    ObjectKind.KAI_POD_GROUP: "kai",
 }
 
 
@@ -102,6 +107,9 @@ class _Asks:
             self.jobs.append((body.gpu_requests_per_pod, max(body.parallelism, 1)))
         elif isinstance(body, objects.Pod):
             self.pods.append(body.gpu_requests)
+        elif isinstance(body, ResourceClaim):
+            # What is claimed as devices stands in no request.
+            self.pods.append(gpu_resources(body))
 
     def shape(self, *, requested: int, gang_size: int) -> tuple[objects.Resources, objects.Resources]:
         """What its largest pod asks, and what all of them do."""
@@ -122,7 +130,7 @@ class _Asks:
 
     def selector(self) -> objects.Labels:
         """Labels that a Kueue Workload wants of its nodes."""
-        return {name: value for pods in self.kueue for name, value in pods.node_selector.items()}
+        return {name: value for pods in self.kueue for name, value in _labels(pods).items()}
 
 
 def courses(store: Store, cluster: str, uids: Collection[str]) -> Iterator[Course]:
@@ -164,6 +172,10 @@ def courses(store: Store, cluster: str, uids: Collection[str]) -> Iterator[Cours
             member_waits=waits.get(uid, ()),
             reservations=reservations.get(uid, ()),
         )
+
+
+def _labels(pods: objects.PodSet) -> Mapping[str, str]:
+    return pods.placement.labels if pods.placement else {}
 
 
 def _largest(pods: list[objects.Resources]) -> objects.Resources:

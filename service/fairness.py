@@ -212,12 +212,13 @@ def _entry(row: Mapping[str, Any], key: tuple[str, ...], figures: type[FiguresT]
         start_ms=row["start_ms"],
         figures=figures(**{name: row[name] for name in figures._fields}),
         opening_debt=row.get("opening_debt", 0.0),
+        opening_forgiven=row.get("opening_forgiven") or 0.0,
     )
 
 
 def _accounts_rows(cluster: str, accounts: Accounts, since_ms: int) -> list[Replacement]:
     def rows(
-        entries: Iterable[Entry[FiguresT]], key: tuple[str, ...], *, with_debt: bool
+        entries: Iterable[Entry[FiguresT]], key: tuple[str, ...], carried: tuple[str, ...] = ()
     ) -> list[dict[str, object]]:
         return [
             {
@@ -227,14 +228,14 @@ def _accounts_rows(cluster: str, accounts: Accounts, since_ms: int) -> list[Repl
                 "until_ms": entry.until_ms,
                 **entry.figures._asdict(),
                 **dict(zip(key, entry.key, strict=True)),
-                **({"opening_debt": entry.opening_debt} if with_debt else {}),
+                **{name: getattr(entry, name) for name in carried},
             }
             for entry in entries
         ]
 
-    shares = rows(accounts.shares.entries(), ("pool", "entity"), with_debt=True)
-    teams = rows(accounts.teams.entries(), ("pool", "entity", "team"), with_debt=True)
-    pools = rows(accounts.pools.entries(), ("pool",), with_debt=False)
+    shares = rows(accounts.shares.entries(), ("pool", "entity"), ("opening_debt",))
+    teams = rows(accounts.teams.entries(), ("pool", "entity", "team"), ("opening_debt", "opening_forgiven"))
+    pools = rows(accounts.pools.entries(), ("pool",))
     since = ("until_ms", since_ms)
     return [
         Replacement(table="share_span", rows=shares, since=since),

@@ -111,6 +111,11 @@ def unread(store: Store, window: Window) -> list[Unknown]:
     ]
 
 
+def first_reading_ms(store: Store) -> int | None:
+    """When the nodes of a cluster were first read, of all clusters the earliest; None before that."""
+    return min((int(str(row["first_ms"])) for row in store.rows(_FIRST_READ, {})), default=None)
+
+
 def node_stretches(store: Store, window: Window, priced_labels: Collection[str]) -> list[NodeStretch]:
     """
     Nodes with GPUs over the window, cut where their capacity, or what they are priced by, changes.

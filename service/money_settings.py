@@ -1,11 +1,13 @@
 """The section `money` of the settings: the price book, inline or in a file, and who pays what."""
 
 import csv
+import difflib
 from collections.abc import Iterable
 from datetime import date, datetime, tzinfo
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any
+from zoneinfo import available_timezones
 
 import yaml
 from pydantic import AfterValidator, BeforeValidator, ValidationError
@@ -45,7 +47,9 @@ def _zone(name: str) -> str:
     try:
         billing_zone(name)
     except UsageError as cause:
-        message = "an IANA time zone, for example Europe/Berlin or UTC"
+        close = difflib.get_close_matches(name, sorted(available_timezones()), n=1, cutoff=0.7)
+        hint = f"did you mean {close[0]}?" if close else "for example Europe/Berlin or UTC"
+        message = f"an IANA time zone; {hint}"
         raise ValueError(message) from cause
     return name
 
@@ -149,7 +153,7 @@ def read_prices(path: Path) -> tuple[PriceSettings, ...]:
     try:
         text = path.read_text(encoding="utf-8-sig")
         rows = list(_of_csv(text)) if path.suffix in _TABLE_SUFFIXES else yaml.safe_load(text)
-    except (OSError, UnicodeDecodeError, yaml.YAMLError, csv.Error) as cause:
+    except (OSError, ValueError, yaml.YAMLError, csv.Error) as cause:
         message = f'money.price_file = "{path}": cannot be read ({cause}); expected rows of prices'
         raise SettingsError(message) from cause
     if not isinstance(rows, list):
@@ -171,10 +175,24 @@ def _row(path: Path, number: int, row: object) -> PriceSettings:
     try:
         return PriceSettings.model_validate(row)
     except ValidationError as cause:
-        first = cause.errors()[0]
-        place = ".".join(map(str, first["loc"])) or "the row"
-        message = f'money.price_file = "{path}", row {number}, {place}: {first["msg"]}'
+        message = f'money.price_file = "{path}", row {number}, {_wrong(cause)}'
         raise SettingsError(message) from cause
+
+
+def _wrong(cause: ValidationError) -> str:
+    """What is wrong with a row, and what was expected; a misspelt name before what is missing for it."""
+    found = cause.errors()
+    error: Any = next((each for each in found if each["type"] == "extra_forbidden"), found[0])
+    place = ".".join(map(str, error["loc"])) or "the row"
+    known = ", ".join(PriceSettings.model_fields)
+    if error["type"] == "extra_forbidden":
+        close = difflib.get_close_matches(place, PriceSettings.model_fields, n=1, cutoff=0.5)
+        hint = f"did you mean {close[0]}?" if close else f"expected some of {known}"
+        return f"{place}: unknown column; {hint}"
+    if error["type"] == "missing":
+        return f"{place}: is missing; every row has valid_from and list, and may have others of {known}"
+    expected = error["ctx"]["error"] if error["type"] == "value_error" else error["msg"]
+    return f"{place} = {error['input']!r}: expected {str(expected).removeprefix('Input should be ')}"
 
 
 def _instant_ms(text: str, zone: tzinfo) -> int:

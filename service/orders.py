@@ -12,7 +12,7 @@ from time import monotonic
 from typing import TypeAlias
 from uuid import uuid4
 
-from domain.errors import ProductError, StoreError, UnreachableError
+from domain.errors import ProductError, StoreError, UnreachableError, UsageError
 
 Handler: TypeAlias = Callable[[str], str]
 _ASKED, _ANSWERED = ".order.json", ".answer.json"
@@ -25,6 +25,7 @@ def give(folder: Path, order: str, argument: str, *, seconds: float) -> str:
 
     Raises:
         UnreachableError: no answer came in that time.
+        UsageError: what was ordered makes no sense.
         StoreError: it could not do it.
     """
     folder.mkdir(parents=True, exist_ok=True)
@@ -43,7 +44,7 @@ def give(folder: Path, order: str, argument: str, *, seconds: float) -> str:
     said = json.loads(answered.read_text(encoding="utf-8"))
     answered.unlink()
     if said["error"]:
-        raise StoreError(said["error"])
+        raise (UsageError if said["wrong"] else StoreError)(said["error"])
     return str(said["said"])
 
 
@@ -51,12 +52,12 @@ def take(folder: Path, handlers: Mapping[str, Handler]) -> int:
     """Do what was ordered since, and answer; gives how many orders there were."""
     orders = sorted(folder.glob(f"*{_ASKED}")) if folder.is_dir() else []
     for path in orders:
-        said = {"said": "", "error": ""}
+        said = {"said": "", "error": "", "wrong": ""}
         try:
             order = json.loads(path.read_text(encoding="utf-8"))
             said["said"] = handlers[order["order"]](str(order["argument"]))
         except ProductError as error:
-            said["error"] = str(error)
+            said |= {"error": str(error), "wrong": "asked" if isinstance(error, UsageError) else ""}
         except (OSError, ValueError, KeyError, TypeError) as error:
             said["error"] = f"order {path.name}: {type(error).__name__}: {error}"
         path.unlink(missing_ok=True)

@@ -2,7 +2,8 @@
 
 import hashlib
 import json
-from dataclasses import dataclass
+from collections import defaultdict
+from dataclasses import dataclass, field
 from datetime import timedelta
 from fractions import Fraction
 from typing import Any, Final
@@ -16,6 +17,7 @@ from domain.errors import UsageError
 from domain.policy import Policy, QuotaRatio
 from domain.window import Window, format_instant
 from service.quota_evidence import Evidence, Measured, evidence
+from service.quota_news import decided, news
 from service.quota_settings import QuotaSettings
 from service.quota_site import RESOURCE, PoolSite, pools
 from store import proposals as kept
@@ -24,6 +26,7 @@ from store.proposals import Move
 
 MAKER: Final = "gpuledger"
 _WEEK_MS: Final = 7 * 86_400_000
+_LOOK_AGAIN_MS: Final = 3_600_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,22 +34,29 @@ class Proposer:
     """
     The stage that makes proposals once a week has ended, and lets old ones expire.
 
-    A week begins on Monday in the billing zone.
+    A week begins on Monday in the billing zone. Once an hour it looks whether the last week says
+    something else by now, for example because GPU metrics came late, and then makes its proposals anew.
     """
 
     store: Store
     policy: Policy
     agreement: Agreement
     terms: QuotaSettings
+    _looked_ms: dict[str, int] = field(default_factory=dict)
 
     def refresh(self, cluster: str, as_of_ms: int) -> int:
-        """Proposals of the week that ended last, unless they are made; gives how many are new."""
+        """Proposals of the week that ended last, where they are not made of what is known now; how many."""
         finished = finished_week(as_of_ms, self.agreement)
         last_ms = kept.last_week_end(self.store, cluster)
-        if last_ms is not None and last_ms >= finished.end_ms:
-            self._expire(cluster, as_of_ms)
+        if last_ms is None or last_ms < finished.end_ms:
+            self._looked_ms[cluster] = as_of_ms
+            return len(self.propose(cluster, finished, as_of_ms))
+        self._expire(cluster, as_of_ms)
+        looked_ms = self._looked_ms.get(cluster)
+        if last_ms > finished.end_ms or (looked_ms is not None and as_of_ms < looked_ms + _LOOK_AGAIN_MS):
             return 0
-        return len(self.propose(cluster, finished, as_of_ms))
+        self._looked_ms[cluster] = as_of_ms
+        return self._propose_anew(cluster, finished, as_of_ms)
 
     def propose(self, cluster: str, period: Period, as_of_ms: int, *, again: bool = False) -> list[str]:
         """
@@ -62,10 +72,7 @@ class Proposer:
         """
         self._check(cluster, period, as_of_ms, again=again)
         found = evidence(self.store, cluster, period, self.policy)
-        before = {
-            (str(row["pool"]), str(row["holder"])): row
-            for row in kept.last_weeks(self.store, cluster, period.end_ms - 1)
-        }
+        before = self._before(cluster, period)
         # A week that is made anew at the same instant has other identities.
         earlier = len(kept.proposals(self.store))
         weeks: list[dict[str, object]] = []
@@ -74,16 +81,60 @@ class Proposer:
             rows, proposed = self._of_pool(site, period, found, before, as_of_ms=as_of_ms, earlier=earlier)
             weeks += rows
             made += proposed
-        moves = [self._gone(each, as_of_ms) for each in self._open(cluster)]
-        moves += [
-            Move(
-                proposal_id=str(row["proposal_id"]), at_ms=as_of_ms, from_state="",
-                to_state=ProposalState.PROPOSED, who=MAKER, note=f"week {period.label}",
-            )
-            for row in made
-        ]  # fmt: skip
+        moves = [
+            self._gone(each, as_of_ms, "a new week has its own proposals") for each in self._open(cluster)
+        ]
+        moves += [_made(row, as_of_ms, f"week {period.label}") for row in made]
         kept.record(self.store, cluster, weeks=weeks, made=made, moves=moves)
         return [str(row["proposal_id"]) for row in made]
+
+    def _propose_anew(self, cluster: str, period: Period, as_of_ms: int) -> int:
+        """
+        The week's proposals of each pool whose evidence has changed; gives how many were made.
+
+        A pool stays as it is once a person has decided there, or its quotas were changed: a week moves a
+        quota once.
+        """
+        found = evidence(self.store, cluster, period, self.policy)
+        rows: list[dict[str, Any]] = kept.proposals(self.store)
+        own = [row for row in rows if row["cluster"] == cluster and row["week"] == period.label]
+        measured: dict[str, dict[str, Any]] = defaultdict(dict)
+        for row in kept.week(self.store, cluster, period.label):
+            measured[str(row["pool"])][str(row["holder"])] = row
+        before = self._before(cluster, period)
+        weeks: list[dict[str, object]] = []
+        made: list[dict[str, object]] = []
+        moves: list[Move] = []
+        for site in pools(self.store, cluster, as_of_ms):
+            told = measured[site.pool]
+            mine = [row for row in own if row["pool"] == site.pool]
+            what = news(told, {name: found.of(site.pool, name) for name in site.holders})
+            moved = any(
+                name in told and told[name]["live"] != each.gpus for name, each in site.holders.items()
+            )
+            if not what or moved or decided(mine):
+                continue
+            measured_now, proposed = self._of_pool(
+                site, period, found, before, as_of_ms=as_of_ms, earlier=len(rows)
+            )
+            weeks += measured_now
+            made += proposed
+            moves += [
+                self._gone(row, as_of_ms, f"more is known of week {period.label}: {_news_of(row, what)}")
+                for row in mine
+                if row["state"] in OPEN_STATES
+            ]
+            moves += [
+                _made(row, as_of_ms, f"week {period.label}, made anew: {_news_of(row, what)}")
+                for row in proposed
+            ]
+        if weeks:
+            kept.record(self.store, cluster, weeks=weeks, made=made, moves=moves)
+        return len(made)
+
+    def _before(self, cluster: str, period: Period) -> dict[tuple[str, str], dict[str, object]]:
+        rows = kept.last_weeks(self.store, cluster, period.end_ms - 1)
+        return {(str(row["pool"]), str(row["holder"])): row for row in rows}
 
     def _check(self, cluster: str, period: Period, as_of_ms: int, *, again: bool) -> None:
         if period.end_ms > as_of_ms:
@@ -139,6 +190,7 @@ class Proposer:
         proposed = propose(
             pool,
             name=f"{earlier}/{site.cluster}/{site.pool}",
+            week=period.label,
             made_ms=as_of_ms,
             expires_ms=as_of_ms + expires,
             rules=rules,
@@ -162,7 +214,7 @@ class Proposer:
         rows: list[dict[str, Any]] = kept.proposals(self.store)
         return [row for row in rows if row["cluster"] == cluster and row["state"] in OPEN_STATES]
 
-    def _gone(self, row: dict[str, Any], as_of_ms: int) -> Move:
+    def _gone(self, row: dict[str, Any], as_of_ms: int, why: str = "") -> Move:
         late = row["expires_ms"] <= as_of_ms
         return Move(
             proposal_id=row["proposal_id"],
@@ -170,7 +222,7 @@ class Proposer:
             from_state=row["state"],
             to_state=ProposalState.EXPIRED if late else ProposalState.SUPERSEDED,
             who=MAKER,
-            note="" if late else "a new week has its own proposals",
+            note="" if late else why,
         )
 
     def _expire(self, cluster: str, as_of_ms: int) -> None:
@@ -208,6 +260,18 @@ def reject(store: Store, proposal_id: str, *, who: str, note: str, at_ms: int) -
     if row["state"] not in OPEN_STATES or not kept.move(store, str(row["cluster"]), change):
         message = f"proposal {proposal_id} is {row['state']}: only an open one can be rejected"
         raise UsageError(message)
+
+
+def _news_of(row: dict[str, Any], what: dict[str, str]) -> str:
+    """Of its own holder only: who may see this proposal may not see the others."""
+    return what.get(row["holder"], "of other holders of its pool")
+
+
+def _made(row: dict[str, object], as_of_ms: int, note: str) -> Move:
+    return Move(
+        proposal_id=str(row["proposal_id"]), at_ms=as_of_ms, from_state="", to_state=ProposalState.PROPOSED,
+        who=MAKER, note=note,
+    )  # fmt: skip
 
 
 def short_id(name: str) -> str:

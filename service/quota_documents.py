@@ -97,12 +97,15 @@ class _Now:
     as_of_ms: int
     _pools: dict[str, dict[str, PoolSite]] = field(default_factory=dict)
     _objects: dict[str, dict[str, QuotaObject]] = field(default_factory=dict)
+    _weeks: dict[tuple[str, str], tuple[int, int]] = field(default_factory=dict)
 
     def document(self, row: Mapping[str, Any]) -> Record:
         """A proposal: what is to change, why, until when, and who is exposed now."""
         says = self._says(row)
         live = self._live(row)
         base = row["base"]
+        self._weeks = self._weeks or kept.week_bounds(self.store)
+        start_ms, end_ms = self._weeks[row["cluster"], row["week"]]
         return {
             "id": row["proposal_id"],
             "cluster": row["cluster"],
@@ -110,6 +113,8 @@ class _Now:
             "holder": row["holder"],
             "teams": [team for team in row["teams"].split(",") if team],
             "week": row["week"],
+            "week_start_at": format_instant(start_ms),
+            "week_end_at": format_instant(end_ms),
             "kind": row["kind"],
             "state": row["state"],
             "before_gpus": base + row["before"],

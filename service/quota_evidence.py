@@ -12,12 +12,11 @@ from analytics.wastage.bill import Bill
 from analytics.wastage.ratios import Ratio, activity_coverage, hell_ratio, wastage_ratio
 from analytics.wastage.rules import rules_of
 from domain.calendar import Period
-from domain.facts import ObjectKind
 from domain.metric import Row
 from domain.policy import Policy, QuotaRatio
 from domain.quantity import MICRO_PER_GPU
-from domain.window import MS_PER_HOUR
-from service import sources
+from domain.window import MS_PER_HOUR, Window
+from service.observation import share_of_window
 from store.embedded import Store
 
 NOTHING_SEEN: Final = "nothing was held under this quota in the week"
@@ -55,13 +54,6 @@ where
     and share_span.until_ms >= $as_of_ms
 order by share_span.pool, share_span.entity
 """
-
-# Kinds without which nobody knows who held what.
-_TELLING: Final = frozenset(
-    {ObjectKind.POD, ObjectKind.NODE, ObjectKind.WORKLOAD, ObjectKind.VOLCANO_POD_GROUP}
-)
-# One row: when the first fact of the cluster came in.
-_FIRST: Final = "select min(observed_ms) as first_ms from description where cluster = $cluster"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,6 +121,8 @@ class Evidence:
 def evidence(store: Store, cluster: str, period: Period, policy: Policy) -> Evidence:
     """What was measured of a cluster over a week, as known at its end."""
     asked = {"as_of_ms": period.end_ms, "window_start_ms": period.start_ms}
+    window = Window(start_ms=period.start_ms, end_ms=period.end_ms)
+    seen = share_of_window(store, window, policy=policy, samples=False, clusters=(cluster,))
     time: dict[str, list[Row]] = defaultdict(list)
     for row in store.rows(_BY_HOLDER, asked):
         if row["cluster"] == cluster:
@@ -139,23 +133,8 @@ def evidence(store: Store, cluster: str, period: Period, policy: Policy) -> Evid
     }
     return Evidence(
         policy=policy,
-        observed=_observed(store, cluster, period),
+        observed=seen or Fraction(0),
         time=time,
         shares=shares,
         end_ms=period.end_ms,
     )
-
-
-def _observed(store: Store, cluster: str, period: Period) -> Fraction:
-    """The share of the week from the first reading of the cluster to the last of what tells who held."""
-    [row] = store.rows(_FIRST, {"cluster": cluster})
-    seen = [
-        int(mark["seen_ms"])
-        for mark in sources.marks(store, period.end_ms)
-        if mark["cluster"] == cluster and mark["kind"] in _TELLING and mark["seen_ms"]
-    ]
-    first_ms = row["first_ms"]
-    if not isinstance(first_ms, int) or not seen:
-        return Fraction(0)
-    observed = min(*seen, period.end_ms) - max(first_ms, period.start_ms)
-    return Fraction(max(observed, 0), period.end_ms - period.start_ms)

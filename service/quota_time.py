@@ -1,10 +1,11 @@
-"""Quota over time, as money looks at it: by whom idle capacity may be borne, and what nobody used."""
+"""Quota over time, as money looks at it: who may bear idle capacity, and what was lent, borrowed, unused."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from analytics.chargeback.distribution import UNALLOCATED, Pool
+from analytics.chargeback.quota_lines import NO_TEAM, QuotaLine, QuotaTime
 from domain.calendar import Period
 from domain.window import Window
 from store.embedded import Store
@@ -42,19 +43,71 @@ group by share_span.cluster, share_span.gpu_model, share_span.team, day.label
 order by share_span.cluster, share_span.gpu_model, share_span.team, day.label
 """
 
-# One row: quota that was neither used nor lent, times time.
-_UNUSED: Final = """
+# One row per cluster, GPU model, day, holder and its team or teams: what was lent, borrowed, and neither used
+# nor lent, times time.
+_LINES: Final = """
+with day as (
+    select
+        unnest($labels::varchar[]) as label,
+        unnest($starts::bigint[]) as start_ms,
+        unnest($ends::bigint[]) as end_ms
+),
+
+teams as (
+    select cluster, pool, entity, string_agg(distinct team, ', ' order by team) as names
+    from team_share_span
+    where start_ms < $end_ms and until_ms > $start_ms
+    group by cluster, pool, entity
+    having count(distinct team) > 1
+),
+
+part as (
+    select
+        day.label,
+        share_span.cluster,
+        coalesce(nullif(share_span.team, ''), 'shared by ' || teams.names, $no_team) as team,
+        share_span.entity,
+        share_span.gpu_model,
+        share_span.quota,
+        share_span.lent,
+        share_span.borrowed,
+        case
+            when share_span.quota < $unlimited
+                then greatest(share_span.quota - share_span.held - share_span.lent, 0)
+            else 0
+        end as unused,
+        least(share_span.until_ms, day.end_ms) - greatest(share_span.start_ms, day.start_ms) as ms
+    from share_span
+    inner join day on share_span.start_ms < day.end_ms and share_span.until_ms > day.start_ms
+    left join teams
+        on share_span.cluster = teams.cluster
+        and share_span.pool = teams.pool
+        and share_span.entity = teams.entity
+)
+
 select
-    count(*) as spans,
+    label,
+    cluster,
+    team,
+    entity,
+    gpu_model,
+    sum(lent::hugeint * ms) as lent,
+    sum(borrowed::hugeint * ms) as borrowed,
+    sum(unused::hugeint * ms) as unused
+from part
+group by label, cluster, team, entity, gpu_model
+having bool_or(quota > 0 or borrowed > 0)
+order by label, cluster, team, entity, gpu_model
+"""
+
+# One row: what was borrowed from nobody's quota, times time.
+_UNASSIGNED: Final = """
+select
     coalesce(
-        sum(
-            greatest(quota - held - lent, 0)::hugeint
-            * (least(coalesce(end_ms, $end_ms), $end_ms) - greatest(start_ms, $start_ms))
-        ),
-        0
+        sum(from_unassigned::hugeint * (least(until_ms, $end_ms) - greatest(start_ms, $start_ms))), 0
     ) as micro_gpu_ms
-from share_span
-where start_ms < $end_ms and coalesce(end_ms, $end_ms) > $start_ms and quota < $unlimited
+from pool_span
+where start_ms < $end_ms and until_ms > $start_ms
 """
 
 
@@ -65,9 +118,7 @@ def quota_by_pool(store: Store, days: Sequence[Period]) -> Mapping[Pool, Mapping
     asked: dict[str, object] = {
         "shared": UNALLOCATED,
         "unlimited": _UNLIMITED,
-        "labels": [day.label for day in days],
-        "starts": [day.start_ms for day in days],
-        "ends": [day.end_ms for day in days],
+        **_of_days(days),
     }
     found: dict[Pool, dict[str, int]] = defaultdict(dict)
     for read in store.rows(_QUOTAS, asked):
@@ -77,11 +128,44 @@ def quota_by_pool(store: Store, days: Sequence[Period]) -> Mapping[Pool, Mapping
     return dict(found)
 
 
-def unused_commitment(store: Store, window: Window) -> tuple[int | None, str]:
-    """Quota that was neither used nor lent, micro-GPU-milliseconds; None with the reason."""
-    rows: list[dict[str, Any]] = store.rows(
-        _UNUSED, {"start_ms": window.start_ms, "end_ms": window.end_ms, "unlimited": _UNLIMITED}
-    )
-    if not rows[0]["spans"]:
-        return None, "no quota is known in these days"
-    return int(rows[0]["micro_gpu_ms"]), ""
+def quota_lines(store: Store, days: Sequence[Period]) -> list[QuotaLine]:
+    """What each holder of quota lent, borrowed and left unused on each day; empty where no quota is known."""
+    if not days:
+        return []
+    asked: dict[str, object] = {
+        "no_team": NO_TEAM,
+        "unlimited": _UNLIMITED,
+        "start_ms": days[0].start_ms,
+        "end_ms": days[-1].end_ms,
+        **_of_days(days),
+    }
+    rows: list[dict[str, Any]] = store.rows(_LINES, asked)
+    return [
+        QuotaLine(
+            day=row["label"],
+            cluster=row["cluster"],
+            team=row["team"],
+            queue=row["entity"],
+            gpu_model=row["gpu_model"],
+            time=QuotaTime(int(row["lent"]), int(row["borrowed"]), int(row["unused"])),
+        )
+        for row in rows
+    ]
+
+
+def borrowed_from_nobody(store: Store, window: Window) -> int:
+    """
+    What was borrowed and no holder lent, micro-GPU-milliseconds.
+
+    From the cohorts' own quota, or from capacity in no quota: lent = borrowed - this.
+    """
+    [row] = store.rows(_UNASSIGNED, {"start_ms": window.start_ms, "end_ms": window.end_ms})
+    return int(str(row["micro_gpu_ms"]))
+
+
+def _of_days(days: Sequence[Period]) -> dict[str, object]:
+    return {
+        "labels": [day.label for day in days],
+        "starts": [day.start_ms for day in days],
+        "ends": [day.end_ms for day in days],
+    }

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field
 import msgspec
 
 from analytics.fragmentation.asked import node_rows, pod_rows, shape_rows
+from analytics.fragmentation.flavors import flavor_rows
 from analytics.history import Catalog, Described, History, WorkloadFacts
 from analytics.identity import JOB_KINDS, Identity, Known
 from analytics.lifecycle import live
@@ -30,7 +31,7 @@ _JOBS = frozenset({ObjectKind.JOB, ObjectKind.VOLCANO_JOB, *objects.JOB_OBJECTS,
 _MEMBERS = frozenset({*_QUEUEING, *_JOBS, ObjectKind.POD})
 _AROUND = frozenset(
     {ObjectKind.NODE, ObjectKind.NAMESPACE, ObjectKind.LOCAL_QUEUE, ObjectKind.CLUSTER_QUEUE}
-    | {ObjectKind.VOLCANO_QUEUE, ObjectKind.KAI_QUEUE, ObjectKind.RESOURCE_SLICE}
+    | {ObjectKind.VOLCANO_QUEUE, ObjectKind.KAI_QUEUE, ObjectKind.RESOURCE_SLICE, ObjectKind.RESOURCE_FLAVOR}
 )
 _TELLING_EVENTS = frozenset({"Scheduled", "Preempted"})
 _ROW_TABLES = (
@@ -119,9 +120,8 @@ class Refresher:
                 self._rows(tables, cluster, facts, life, around)
         if changed.uids & kept.around.keys():
             tables["node_span"] = list(node_spans(cluster, kept.around.values()))
-            tables["node_device"] = [
-                {"cluster": cluster} | row for h in kept.around.values() for row in node_rows(h)
-            ]
+            tables["node_device"] = [{"cluster": cluster} | row for row in node_rows(kept.around.values())]
+            tables["queue_flavor"] = list(flavor_rows(cluster, kept.around.values()))
             tables["queue_span"] = list(queue_spans(cluster, kept.around.values()))
         self.store.write_lives(
             cluster, workload_uids=list(members), tables=tables, watermark=Watermark(JOB, changed.seq)

@@ -54,12 +54,12 @@ def to_csv(document: Record) -> str:
     """
     One row per figure, so that sections of different columns are one table.
 
-    Columns: report, as_of, window, section, row (its labels), column, metric, unit, value, lower_bound,
-    few, undefined_because.
+    Columns: report, as_of, window, coverage, section, row (its labels), column, metric, unit, value,
+    lower_bound, few, undefined_because.
     """
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    head = ("report", "as_of", "window", "section", "row", "column", "metric", "unit", "value")
+    head = ("report", "as_of", "window", "coverage", "section", "row", "column", "metric", "unit", "value")
     writer.writerow((*head, "lower_bound", "few", "undefined_because"))
     for section in document["sections"]:
         for row in section["rows"]:
@@ -70,7 +70,7 @@ def to_csv(document: Record) -> str:
                     continue
                 writer.writerow(
                     [
-                        *(document[name] for name in ("report", "as_of", "window")),
+                        *(document[name] for name in ("report", "as_of", "window", "coverage")),
                         section["key"],
                         _inert(label),
                         *(column[name] for name in ("key", "metric", "unit")),

@@ -26,6 +26,7 @@ from service.gpu_metrics import Poller, pollers
 from service.keeping import Keeper
 from service.measure import Measurer
 from service.patience import STORE
+from service.quota_orders import QuotaOrders
 from service.recovery import open_store
 from service.schedule import Ticker
 from service.settings import Settings
@@ -199,7 +200,15 @@ class Runtime:
             poller.poll()
 
     def _take_orders(self) -> None:
-        orders.take(self.settings.orders_dir, self._keeper.handlers())
+        quotas = QuotaOrders(
+            store=self.store,
+            policy=self.answers.policy,
+            agreement=self.answers.agreement,
+            terms=self.answers.quotas,
+            clock=self.answers.clock,
+            alone=lambda: self._measuring,
+        )
+        orders.take(self.settings.orders_dir, {**self._keeper.handlers(), **quotas.handlers()})
 
     def _keep_house(self) -> None:
         now_ms = SystemClock().now_ms()

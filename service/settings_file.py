@@ -29,7 +29,6 @@ _EXPECTED = {
     "model_type": "a mapping of keys to values",
     "tuple_type": "a list",
     "path_type": "a path",
-    "missing": "a value",
 }
 
 
@@ -85,6 +84,12 @@ def _read(file: Path) -> dict[str, Any]:
         where = f", line {mark.line + 1}" if mark else ""
         message = f"{file}{where}: not YAML ({getattr(cause, 'problem', None) or 'it cannot be parsed'})"
         raise SettingsError(message) from cause
+    except ValueError as cause:
+        # YAML makes dates of what looks like one.
+        message = (
+            f"{file}: a date that no calendar has ({cause}); expected year-month-day, for example 2026-01-31"
+        )
+        raise SettingsError(message) from cause
     if values is None:
         return {}
     if not isinstance(values, dict):
@@ -123,7 +128,9 @@ def _put(values: dict[str, Any], keys: tuple[str, ...], value: Any) -> None:
 
 def _explain(error: ValidationError, file: Path | None, origins: Mapping[str, str]) -> str:
     """The first thing that is wrong, as the style of our errors asks."""
-    first = error.errors()[0]
+    # A misspelt key comes before the one that is missing because of it.
+    found = error.errors()
+    first = next((each for each in found if each["type"] == "extra_forbidden"), found[0])
     # Pydantic says "[key]" where the key itself of a mapping is wrong.
     is_key = first["loc"][-1:] == ("[key]",)
     path = tuple(str(part) for part in first["loc"] if part != "[key]")
@@ -137,6 +144,8 @@ def _explain(error: ValidationError, file: Path | None, origins: Mapping[str, st
         return f"{origin}, {dotted}: unknown key; {_nearest(path)}{more}"
     if is_key and first["type"] == "enum":
         return f"{origin}, {dotted}: unknown key; {_nearest_of(path, _names(first['ctx']['expected']))}{more}"
+    if first["type"] == "missing":
+        return f"{origin}, {dotted}: is missing; expected a value, so add that key{more}"
     return f"{origin}, {dotted} = {_shown(first['input'])}: expected {_expected(first, path)}{more}"
 
 

@@ -16,19 +16,6 @@ from store.embedded import Store
 # `source` names one of several sources of GPU metrics, and is empty or left out for a kind.
 Mark: TypeAlias = Mapping[str, Any]
 
-# One row per cluster and kind: when its first fact came in.
-_FIRST: Final = """
-select cluster, kind, min(observed_ms) as first_ms
-from (
-    select cluster, kind, observed_ms from transition
-    union all
-    select cluster, kind, observed_ms from description
-    union all
-    select cluster, 'Event' as kind, observed_ms from event_sighting
-) as fact
-group by cluster, kind
-"""
-
 # A broken stream can give a reason per object: the commonest tell what to do.
 CAUSES_SHOWN: Final = 10
 OTHER_CAUSES: Final = "other causes"
@@ -36,28 +23,18 @@ OTHER_CAUSES: Final = "other causes"
 
 def marks(store: Store, as_of_ms: int) -> list[Mark]:
     """
-    Where each reading stood at an instant: `seen_ms` is never later, 0 before its first fact.
+    Where each reading stood at an instant: `seen_ms` is never later, 0 before its first sight.
 
-    A mark tells only how far reading came by now. At an earlier instant the source had been read
-    up to it, if its first fact had come in; a kind of which nothing came in ever is taken to be
-    read since the first fact of its cluster.
+    A mark tells only how far reading came by now; of an earlier instant the sights before it tell.
     """
     today: list[Mark] = [dict[str, Any](mark) for mark in store.marks()]
     if all(mark["seen_ms"] <= as_of_ms for mark in today):
         return today
-    first: dict[tuple[Any, Any], Any] = {
-        (row["cluster"], row["kind"]): row["first_ms"] for row in store.rows(_FIRST)
-    }
-    of_cluster: dict[Any, Any] = {}
-    for (cluster, _), first_ms in first.items():
-        of_cluster[cluster] = min(of_cluster.get(cluster, first_ms), first_ms)
-
-    def then(mark: Mark) -> Mark:
-        began_ms = first.get((mark["cluster"], mark["kind"]), of_cluster.get(mark["cluster"], 0))
-        seen_ms = 0 if began_ms >= as_of_ms else min(mark["seen_ms"], as_of_ms)
-        return {**mark, "seen_ms": seen_ms}
-
-    return [then(mark) for mark in today]
+    seen: dict[tuple[Any, Any], int] = {}
+    for row in store.stretches(start_ms=as_of_ms, as_of_ms=as_of_ms):
+        if row["kind"] != GPU_METRICS:
+            seen[row["cluster"], row["kind"]] = min(int(str(row["end_ms"])), as_of_ms)
+    return [{**mark, "seen_ms": seen.get((mark["cluster"], mark["kind"]), 0)} for mark in today]
 
 
 def sample_marks(store: Store, as_of_ms: int, *, policy: Policy) -> list[Mark]:

@@ -200,6 +200,7 @@ def _attempt(row: Mapping[str, Any]) -> Attempt:
 _HOLDING: Final = (
     "pod_uid", "pod_name", "attempt", "node", "gpu_model", "micro_gpus", "bound_ms", "bound_earliest_ms",
     "bound_source", "started_ms", "released_ms", "released_earliest_ms", "phase", "restarts",
+    "cut", "cut_known_ms",
 )  # fmt: skip
 
 

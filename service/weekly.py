@@ -15,7 +15,7 @@ from typing import Final
 from api.answers import Answers, ReportQuestion
 from api.formats import to_json
 from api.reports import REPORTS
-from api.reports.report import document
+from api.reports.report import made
 from domain.errors import ProductError
 from domain.window import Clock, from_ms, to_ms
 from service import report_text
@@ -72,12 +72,12 @@ class WeeklyReports:
 
     def _write(self, end: datetime) -> None:
         question = ReportQuestion(as_of_ms=to_ms(end), window=WEEK)
-        made = document(REPORTS[self.report].build(self.answers, question))
+        report = made(REPORTS[self.report], self.answers, question)
         self.folder.mkdir(parents=True, exist_ok=True)
-        text = report_text.markdown(made, dashboard_url=self.dashboard_url)
+        text = report_text.markdown(report, dashboard_url=self.dashboard_url)
         # The markdown comes last, whole or not at all: it says that the week is done.
-        self._file(end, "json").write_bytes(to_json(made))
-        self._file(end, "csv").write_text(report_text.to_csv(made), encoding="utf-8")
+        self._file(end, "json").write_bytes(to_json(report))
+        self._file(end, "csv").write_text(report_text.to_csv(report), encoding="utf-8")
         part = self._file(end, "md.part")
         part.write_text(text, encoding="utf-8")
         part.replace(self._file(end, "md"))

@@ -24,6 +24,7 @@ _OF_SAMPLES: Final = "source in (select source from earlier.gpu_sample_mark)"
 _NOT_IN_THE_JOURNAL: Final = {
     "gpu_sample": _OF_REBUILT,
     "gpu_sample_mark": _OF_REBUILT,
+    "observed_stretch": f"{_OF_REBUILT} and source <> ''",
     "set_aside": f"{_OF_REBUILT} and {_OF_SAMPLES}",
     "quota_week": _OF_REBUILT,
     "proposal": _OF_REBUILT,

@@ -11,7 +11,7 @@ from typing_extensions import override
 from domain.facts import Batch, Description, EventSighting, Known, ObjectKind, Transition
 from domain.metric import Measurement
 from domain.window import Clock, SystemClock
-from store import activity, derived, facts, gpu_samples, lives, measurements
+from store import activity, derived, facts, gpu_samples, lives, measurements, observed
 from store.derived import Replacement
 from store.engine import Engine
 from store.facts import Changed
@@ -89,7 +89,7 @@ class Store(Engine):
 
     def append(self, batch: Batch) -> int:
         """Write a batch whole or not at all, with the positions it stands for; gives rows appended."""
-        if not (len(batch) or batch.objects or batch.marks):
+        if not (len(batch) or batch.objects or batch.marks or batch.sights):
             return 0
         with self._write_lock:
             appended = facts.append(self, batch, after_seq=self._seq)
@@ -129,11 +129,19 @@ class Store(Engine):
 
     def marks(self) -> list[dict[str, object]]:
         """Where the reading of each kind of each cluster stands."""
-        return self.rows(_MARKS)
+        return [dict(mark) for mark in self.kept_rows(_MARKS)]
 
     def set_aside_counts(self) -> list[dict[str, object]]:
         """How often what was not understood, by cluster, source and reason."""
         return self.rows(_SET_ASIDE)
+
+    def stretches(self, *, start_ms: int, as_of_ms: int) -> Sequence[Mapping[str, object]]:
+        """When each source was observed, as known by an instant; see `store.observed`."""
+        return observed.stretches(self, start_ms=start_ms, as_of_ms=as_of_ms)
+
+    def first_observed_ms(self) -> dict[str, int]:
+        """When each cluster was first observed."""
+        return observed.first_ms(self)
 
     def clusters(self) -> list[str]:
         """Clusters that the store knows."""

@@ -1,7 +1,7 @@
 """The door to DuckDB: open a file, ask, and write in one transaction."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import RLock
@@ -15,6 +15,7 @@ import pyarrow as pa
 from domain.errors import StoreBrokenError, StoreError
 from domain.window import Clock, SystemClock
 from store.gate import Gate
+from store.kept import Kept
 from store.limits import memory_limit as usual_memory_limit
 from store.migrate import migrate
 
@@ -47,6 +48,7 @@ class Engine:
         self._write_lock = RLock()
         self._gate = Gate()
         self._schemas: dict[str, pa.Schema] = {}
+        self._kept: Kept[Sequence[Mapping[str, object]]] = Kept()
         self._use(connect())
 
     @classmethod
@@ -107,6 +109,17 @@ class Engine:
             names = [column[0] for column in cursor.description or ()]
             return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
+    def kept_rows(
+        self, sql: str, params: Mapping[str, int | str | None] | None = None
+    ) -> Sequence[Mapping[str, object]]:
+        """
+        As `rows`, but read once between two commits: for what is asked again and again of unchanged books.
+
+        The rows are everybody's, so nobody may change them.
+        """
+        question = (sql, tuple(sorted((params or {}).items())))
+        return self._kept.answer(question, lambda: self.rows(sql, params))
+
     def frame(self, sql: str, params: Mapping[str, object] | None = None) -> pl.DataFrame:
         """The answer of one query as a frame; as `rows` otherwise."""
         with self._reading() as cursor:
@@ -131,6 +144,8 @@ class Engine:
                 with suppress(duckdb.Error):
                     self._writer.rollback()
                 raise
+            finally:
+                self._kept.forget()
 
     def schema(self, table: str) -> pa.Schema:
         """Columns of one of our tables, in order, as Arrow types."""
@@ -196,6 +211,7 @@ class Engine:
             self._writer.execute("checkpoint")
 
     def _use(self, connection: duckdb.DuckDBPyConnection) -> None:
+        self._kept.forget()
         self._connection = connection
         self._writer = connection.cursor()
         if self.path is not None:

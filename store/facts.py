@@ -22,6 +22,8 @@ from domain.facts import (
     SourceMark,
     Transition,
 )
+from domain.observed import Observed
+from store import observed
 from store.engine import Engine
 
 Made = TypeVar("Made")
@@ -179,6 +181,8 @@ def write(engine: Engine, connection: duckdb.DuckDBPyConnection, batch: Batch, *
             connection.register("incoming", _arrow(engine.schema(table), batch.cluster, states))
             connection.execute(upsert)
             connection.unregister("incoming")
+    sights = {Observed(kind): stretches for kind, stretches in batch.sights.items()}
+    observed.add(engine, connection, batch.cluster, sights)
 
 
 def holds(engine: Engine, batch: Batch) -> bool:

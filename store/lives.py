@@ -32,6 +32,7 @@ _OF_CLUSTER: Final = {
     "node_span": "delete from node_span where cluster = $cluster",
     "queue_span": "delete from queue_span where cluster = $cluster",
     "node_device": "delete from node_device where cluster = $cluster",
+    "queue_flavor": "delete from queue_flavor where cluster = $cluster",
 }
 _CUT: Final = """
 insert into workload_cut (cluster, workload_uid, seq)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from store.engine import Engine
 from store.lives import fitting
@@ -31,8 +31,19 @@ group by pool, holder
 order by pool, holder
 """
 _LAST_WEEK: Final = "select max(end_ms) as end_ms from quota_week where cluster = $cluster"
-# A week that is made anew.
-_FORGET_WEEK: Final = "delete from quota_week where cluster = $cluster and week = $week"
+# One row per holder: what was measured of it in that week.
+_WEEK: Final = """
+select pool, holder, live, ratio, debt_gpu_hours, gpu_hours, coverage from quota_week
+where cluster = $cluster and week = $week
+order by pool, holder
+"""
+# One row per cluster and week: when it began and ended.
+_BOUNDS: Final = """
+select distinct cluster, week, start_ms, end_ms from quota_week
+order by cluster, week
+"""
+# A pool's week that is made anew.
+_FORGET_WEEK: Final = "delete from quota_week where cluster = $cluster and week = $week and pool = $pool"
 _SET_STATE: Final = """
 update proposal set state = $to_state
 where cluster = $cluster and proposal_id = $proposal_id and state = $from_state
@@ -73,6 +84,17 @@ def last_week_end(engine: Engine, cluster: str) -> int | None:
     return row["end_ms"] if isinstance(row["end_ms"], int) else None
 
 
+def week(engine: Engine, cluster: str, label: str) -> list[dict[str, object]]:
+    """What was measured of each holder in that week."""
+    return engine.rows(_WEEK, {"cluster": cluster, "week": label})
+
+
+def week_bounds(engine: Engine) -> dict[tuple[str, str], tuple[int, int]]:
+    """When each week of a cluster began and ended, by cluster and label; milliseconds."""
+    rows: list[dict[str, Any]] = engine.rows(_BOUNDS, {})
+    return {(row["cluster"], row["week"]): (row["start_ms"], row["end_ms"]) for row in rows}
+
+
 def record(
     engine: Engine,
     cluster: str,
@@ -82,7 +104,7 @@ def record(
     moves: Iterable[Move],
 ) -> None:
     """
-    Write a week's measurements, anew where it has some, and proposals, and what becomes of earlier ones.
+    Write a week's measurements, anew for pools that have some, proposals, and what becomes of earlier ones.
 
     Raises:
         StoreError: a column or type is wrong, or one of them is there already; nothing was written.
@@ -90,8 +112,8 @@ def record(
     found = list(moves)
     created = [move for move in found if not move.from_state]
     with engine.transaction() as connection:
-        for label in {str(row["week"]) for row in weeks}:
-            connection.execute(_FORGET_WEEK, {"cluster": cluster, "week": label})
+        for label, pool in {(row["week"], row["pool"]) for row in weeks}:
+            connection.execute(_FORGET_WEEK, {"cluster": cluster, "week": label, "pool": pool})
         for table, rows in (("quota_week", weeks), ("proposal", made)):
             if rows:
                 connection.from_arrow(fitting(table, engine.schema(table), rows)).insert_into(table)

@@ -6,6 +6,7 @@ from typing import Any
 
 from domain.facts import Batch, ObjectKind, SourceMark
 from domain.metric import Row
+from domain.observed import Stretch
 from domain.window import parse_instant
 from store.embedded import Store
 from store.lives import Watermark
@@ -19,6 +20,13 @@ def at(minutes: float) -> int:
     return NINE + round(minutes * MINUTE)
 
 
+# Columns that hardly any row is about.
+_USUAL: dict[str, dict[str, Any]] = {
+    "node_span": {"unpartitioned_micro_gpus": 0},
+    "holding": {"cut": "", "cut_known_ms": None},
+}
+
+
 @dataclass(slots=True)
 class Books:
     """Rows by table, of one cluster."""
@@ -27,14 +35,16 @@ class Books:
     tables: dict[str, list[Row]] = field(default_factory=dict)
 
     def add(self, table: str, **columns: Any) -> None:
-        self.tables.setdefault(table, []).append({"cluster": self.cluster, **columns})
+        usual = _USUAL.get(table, {})
+        self.tables.setdefault(table, []).append({"cluster": self.cluster, **usual, **columns})
 
     def write(self, store: Store) -> None:
         """Write all, with a mark that says it was read until twelve."""
         uids = [str(row["workload_uid"]) for row in self.tables.get("workload", ())]
         store.write_lives(self.cluster, uids, self.tables, Watermark("lives", 1))
         mark = SourceMark(kind=ObjectKind.POD, resource_version="1", epoch=0, seen_ms=at(180))
-        store.append(Batch(cluster=self.cluster, marks={ObjectKind.POD: mark}))
+        seen = [Stretch(start_ms=NINE, end_ms=at(180))]
+        store.append(Batch(cluster=self.cluster, marks={ObjectKind.POD: mark}, sights={ObjectKind.POD: seen}))
 
 
 def make_workload(

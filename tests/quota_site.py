@@ -5,6 +5,7 @@ from typing import Any
 
 from analytics.chargeback.agreement import Agreement
 from domain.facts import Batch, ObjectKind, SourceMark
+from domain.observed import Stretch
 from domain.policy import Policy
 from domain.window import MS_PER_HOUR, parse_instant
 from service.quota import Proposer
@@ -103,7 +104,8 @@ def site(
         feed.see("ADDED", each, SEEN)
     feed.intake.flush()
     mark = SourceMark(kind=ObjectKind.POD, resource_version="1", epoch=0, seen_ms=read_until_ms)
-    feed.store.append(Batch(cluster="c", marks={ObjectKind.POD: mark}))
+    seen = {ObjectKind.POD: [Stretch(start_ms=SEEN, end_ms=read_until_ms)]}
+    feed.store.append(Batch(cluster="c", marks={ObjectKind.POD: mark}, sights=seen))
     books, pieces = Books(cluster="c"), []
     for name, lost in (("red", red_lost), ("blue", 0.0)):
         books.add(
@@ -166,4 +168,5 @@ def team_share(entity: str) -> dict[str, object]:
         "cluster": "c", "pool": POOL, "entity": entity, "team": entity, "gpu_model": "A100",
         "start_ms": END - 1,
         "end_ms": None, "until_ms": FOREVER, "demand": 0, "held": 0, "entitled": 0, "opening_debt": 0.0,
+        "opening_forgiven": 0.0,
     }  # fmt: skip

@@ -19,7 +19,7 @@ def utilisation(rows: Sequence[Row], ask: Ask) -> list[Sample]:
 
     Args:
         rows: GPU-time per device and pod: `seen` and `active` of the device, `own_seen` and `own_active`
-            of what is known to be the pod's own.
+            of what is known to be the pod's own. `is_missing`: free GPUs of which nobody tells.
         ask: a question by labels of devices only is about devices, any other one about pods.
     """
     of_pods = bool({*ask.by, *ask.filters} - OF_DEVICES)
@@ -29,7 +29,8 @@ def utilisation(rows: Sequence[Row], ask: Ask) -> list[Sample]:
         known = sum(whole(row, seen) for row in members)
         if known:
             value = sum(whole(row, active) for row in members) / known
-            samples.append(Sample(labels=labels, value=min(value, 1.0)))
+            misses = any(row["is_missing"] for row in members) and not of_pods
+            samples.append(Sample(labels=labels, value=min(value, 1.0), lower_bound=misses))
         else:
             shared = of_pods and any(whole(row, "seen") for row in members)
             samples.append(Sample.undefined(labels, SHARED_ONLY if shared else NOTHING_SEEN))

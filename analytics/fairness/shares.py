@@ -1,14 +1,17 @@
 """What entities have and are owed: the rows and rules that the metrics of fairness share."""
 
-from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Final, TypedDict
 
 from analytics.evaluate import NOTHING_OBSERVED, grouped, whole
-from analytics.fairness.debt import Ledger, Stretch, carry_debt, ledger
+from analytics.fairness.debt import carry_debt, forgiven_debt
 from domain.errors import DataError
 from domain.metric import Ask, Row, Sample
 from domain.quantity import MICRO_PER_GPU
+from domain.window import MS_PER_HOUR
 
+GPU_HOUR: Final = MICRO_PER_GPU * MS_PER_HOUR
 DIMENSIONS = ("cluster", "pool", "queue", "team", "gpu_model")
 LABELS = ("cluster", "pool", "queue", "team")
 POOL_DIMENSIONS = ("cluster", "pool", "gpu_model")
@@ -33,10 +36,29 @@ where start_ms < $as_of_ms and until_ms >= $as_of_ms
 def quotas_now(column: str) -> str:
     """The query for a quantity that only the holder of a quota has: quota, lent, borrowed, over_quota."""
     return f"""\
--- One row per pool and queue just before $as_of_ms; team is '' where several share the queue.
-select cluster, pool, queue, team, gpu_model, {column} as value
+-- One row per pool and queue just before $as_of_ms. Where several teams share the queue, team names them
+-- all; it is '' where no team has used it yet.
+with sharing as (
+    select cluster, pool, queue, string_agg(distinct team, ', ' order by team) as names
+    from team_share
+    where start_ms < $as_of_ms and until_ms >= $as_of_ms
+    group by cluster, pool, queue
+    having count(distinct team) > 1
+)
+
+select
+    entity_share.cluster,
+    entity_share.pool,
+    entity_share.queue,
+    coalesce(nullif(entity_share.team, ''), 'shared by ' || sharing.names, '') as team,
+    entity_share.gpu_model,
+    entity_share.{column} as value
 from entity_share
-where start_ms < $as_of_ms and until_ms >= $as_of_ms
+left join sharing
+    on entity_share.cluster = sharing.cluster
+    and entity_share.pool = sharing.pool
+    and entity_share.queue = sharing.queue
+where entity_share.start_ms < $as_of_ms and entity_share.until_ms >= $as_of_ms
 """  # noqa: S608 (the column is one of ours)
 
 
@@ -61,19 +83,54 @@ from entity_share
 where start_ms < $as_of_ms and until_ms >= $as_of_ms
 """
 
-LEDGER_ROWS = """\
--- One row per pool, queue, team and stretch that reaches into [$window_start_ms, $as_of_ms), and rows of
--- zeros per stretch of a queue: their team is null.
-select cluster, pool, queue, team, gpu_model, start_ms, until_ms, entitled, held, opening_debt
+# What was forgiven in a window lies between the running totals at its ends, and the rest adds up exactly:
+# so the ledger of a month reads as few rows as that of an hour.
+FORGIVEN_AT_THE_ENDS = """\
+-- One row per pool, queue and team just before $as_of_ms, one at $window_start_ms where they differ, and
+-- rows of zeros per queue: their team is null.
+select
+    cluster, pool, queue, team, gpu_model, start_ms, until_ms, entitled, held, opening_debt, opening_forgiven
 from team_share
-where start_ms < $as_of_ms and until_ms > $window_start_ms
+where
+    (start_ms < $as_of_ms and until_ms >= $as_of_ms)
+    or (start_ms <= $window_start_ms and until_ms > $window_start_ms)
 union all
 select
     cluster, pool, queue, null as team, gpu_model, start_ms, until_ms, 0 as entitled, 0 as held,
-    0.0 as opening_debt
+    0.0 as opening_debt, 0.0 as opening_forgiven
 from entity_share
-where start_ms < $as_of_ms and until_ms > $window_start_ms
+where start_ms < $as_of_ms and until_ms >= $as_of_ms
 """
+
+
+def gpu_time(column: str) -> str:
+    """The query for GPU-time of teams in a window: entitled or held."""
+    return f"""\
+-- One row per pool, queue and team: micro-GPU times milliseconds in [$window_start_ms, $as_of_ms); and a
+-- row of zero per queue: its team is null.
+select
+    cluster,
+    pool,
+    queue,
+    team,
+    gpu_model,
+    sum({column}::hugeint * (least(until_ms, $as_of_ms) - greatest(start_ms, $window_start_ms))) as amount
+from team_share
+where start_ms < $as_of_ms and until_ms > $window_start_ms
+group by cluster, pool, queue, team, gpu_model
+union all
+select cluster, pool, queue, null as team, gpu_model, 0 as amount
+from entity_share
+where start_ms < $as_of_ms and until_ms >= $as_of_ms
+"""  # noqa: S608 (the column is one of ours)
+
+
+class _Passed(TypedDict):
+    """The arguments that carrying a debt and forgiving it share."""
+
+    gap_gpus: float
+    elapsed_ms: int
+    half_life: timedelta | None
 
 
 def debts(rows: Sequence[Row], ask: Ask) -> list[Sample]:
@@ -88,36 +145,28 @@ def debts(rows: Sequence[Row], ask: Ask) -> list[Sample]:
     return samples or [Sample.undefined({}, NOTHING_OBSERVED)]
 
 
-def from_ledger(
-    part: Callable[[Ledger], float], *, across_models: bool
-) -> Callable[[Sequence[Row], Ask], list[Sample]]:
-    """
-    GPU-hours of one line of the ledger over the window.
-
-    Args:
-        part: the line.
-        across_models: whether the line may be added over pools with different GPU models.
-    """
-
-    def compute(rows: Sequence[Row], ask: Ask) -> list[Sample]:
-        samples = []
-        for labels, members in grouped(rows, ask.by):
-            if not across_models and len({row["gpu_model"] for row in members}) > 1:
-                samples.append(Sample.undefined(labels, SEVERAL_MODELS))
-                continue
-            value = sum(part(account) for account in ledgers(members, ask))
-            samples.append(Sample(labels=labels, value=value))
-        return samples or [Sample.undefined({}, NOTHING_OBSERVED)]
-
-    return compute
+def gpu_hours(rows: Sequence[Row], ask: Ask) -> list[Sample]:
+    """Column `amount` of `gpu_time` as GPU-hours; pools of several models may be added."""
+    samples = [
+        Sample(labels=labels, value=sum(whole(row, "amount") for row in members) / GPU_HOUR)
+        for labels, members in grouped(rows, ask.by)
+    ]
+    return samples or [Sample.undefined({}, NOTHING_OBSERVED)]
 
 
-def ledgers(rows: Sequence[Row], ask: Ask) -> list[Ledger]:
-    """The account of each team in each queue and pool over the window, GPU-hours."""
-    accounts: dict[tuple[object, ...], list[Row]] = defaultdict(list)
-    for row in rows:
-        accounts[row["cluster"], row["pool"], row["queue"], row["team"]].append(row)
-    return [_ledger(account, ask) for account in accounts.values()]
+def forgiven(rows: Sequence[Row], ask: Ask) -> list[Sample]:
+    """GPU-hours of debt that faded in the window: the running totals at its end less those at its start."""
+    start_ms, end_ms = ask.window.start_ms, ask.window.end_ms
+    samples = []
+    for labels, members in grouped(rows, ask.by):
+        if len({row["gpu_model"] for row in members}) > 1:
+            samples.append(Sample.undefined(labels, SEVERAL_MODELS))
+            continue
+        # An account that began in the window had nothing forgiven before.
+        at_start = sum(_forgiven_by(row, ask, start_ms) for row in members if _holds_at(row, start_ms))
+        at_end = sum(_forgiven_by(row, ask, end_ms) for row in members if whole(row, "until_ms") >= end_ms)
+        samples.append(Sample(labels=labels, value=at_end - at_start))
+    return samples or [Sample.undefined({}, NOTHING_OBSERVED)]
 
 
 def one_pool(rows: Sequence[Row], ask: Ask) -> list[Sample]:
@@ -133,24 +182,24 @@ def one_pool(rows: Sequence[Row], ask: Ask) -> list[Sample]:
     return samples or [Sample.undefined({}, NOTHING_OBSERVED)]
 
 
-def _ledger(account: list[Row], ask: Ask) -> Ledger:
-    account.sort(key=lambda row: whole(row, "start_ms"))
-    start_ms = max(whole(account[0], "start_ms"), ask.window.start_ms)
-    stretches = [
-        Stretch(
-            start_ms=max(whole(row, "start_ms"), start_ms),
-            end_ms=min(whole(row, "until_ms"), ask.window.end_ms),
-            entitled=whole(row, "entitled"),
-            received=whole(row, "held"),
-        )
-        for row in account
-    ]
-    return ledger(stretches, opening=_debt_at(account[0], ask, start_ms), half_life=ask.policy.debt_half_life)
+def _holds_at(row: Row, at_ms: int) -> bool:
+    return whole(row, "start_ms") <= at_ms < whole(row, "until_ms")
+
+
+def _forgiven_by(row: Row, ask: Ask, at_ms: int) -> float:
+    """What was forgiven from the beginning of the account to an instant in this stretch of it."""
+    return _real(row, "opening_forgiven") + forgiven_debt(
+        _real(row, "opening_debt"), **_passed(row, ask, at_ms)
+    )
 
 
 def _debt_at(row: Row, ask: Ask, at_ms: int) -> float:
-    return carry_debt(
-        _real(row, "opening_debt"),
+    return carry_debt(_real(row, "opening_debt"), **_passed(row, ask, at_ms))
+
+
+def _passed(row: Row, ask: Ask, at_ms: int) -> _Passed:
+    """What went on in a stretch up to an instant."""
+    return _Passed(
         gap_gpus=(whole(row, "entitled") - whole(row, "held")) / MICRO_PER_GPU,
         elapsed_ms=at_ms - whole(row, "start_ms"),
         half_life=ask.policy.debt_half_life,

@@ -1,5 +1,6 @@
 """A pool's free devices and what waits for them: what fits at once, and what stays stranded."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -7,6 +8,7 @@ from typing import TypeAlias
 Devices: TypeAlias = Mapping[str, int]
 # A node and a GPU resource of it: where devices of one kind lie together.
 Place: TypeAlias = tuple[str, str]
+_Key: TypeAlias = tuple[tuple[tuple[str, int], ...], frozenset[str] | None]
 # Free devices of one node, resource by resource in a fixed order.
 _Room: TypeAlias = tuple[int, ...]
 
@@ -16,10 +18,19 @@ _MOST_STEPS = 20_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """Pods of one workload that ask alike: each asks `devices`, whole units by resource name."""
+    """
+    Pods of one workload that ask alike: each asks `devices`, whole units by resource name.
+
+    They may stand on `nodes` only; None for any.
+    """
 
     pods: int
     devices: Devices
+    nodes: frozenset[str] | None = None
+
+    def may_use(self, node: str) -> bool:
+        """Whether its pods may stand there."""
+        return self.nodes is None or node in self.nodes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,16 +74,29 @@ def is_placeable(ask: Ask, inventory: Inventory) -> bool:
 
     Exact, except for pods of several sizes on so many nodes that the search is given up: then no.
     """
-    nodes = inventory.free.values()
-    if any(sum(holds(node, part) for node in nodes) < part.pods for part in ask.parts):
+    free = inventory.free
+    if any(
+        sum(holds(devices, part) for node, devices in free.items() if part.may_use(node)) < part.pods
+        for part in ask.parts
+    ):
         return False
     if len(ask.parts) <= 1:
         return True
     names = sorted(ask.resources)
-    rooms = tuple(sorted(tuple(node.get(name, 0) for name in names) for node in nodes))
+    parts = sorted(ask.parts, key=lambda part: sorted(part.devices.values()), reverse=True)
+    # A node on which not all of them may stand has a seat for each pod that may: one more resource a part.
+    seats = [part for part in parts if part.nodes is not None] if len({p.nodes for p in parts}) > 1 else []
+    rooms = tuple(
+        sorted(
+            tuple(devices.get(name, 0) for name in names)
+            + tuple(part.pods if part.may_use(node) else 0 for part in seats)
+            for node, devices in free.items()
+            if seats or parts[0].may_use(node)
+        )
+    )
     pods = [
-        tuple(part.devices.get(name, 0) for name in names)
-        for part in sorted(ask.parts, key=lambda part: sorted(part.devices.values()), reverse=True)
+        tuple(part.devices.get(name, 0) for name in names) + tuple(int(part is seat) for seat in seats)
+        for part in parts
         for _ in range(part.pods)
     ]
     return _pack_first(rooms, pods) or _Search(_MOST_STEPS).fits(rooms, pods)
@@ -82,10 +106,10 @@ def stranded(inventory: Inventory, asks: Sequence[Ask]) -> dict[Place, int]:
     """
     Free devices that no placeable workload can use, by node and resource.
 
-    usable = the most that pods of one placeable workload fill. A resource that nothing waits for
-    is not stranded.
+    usable = the most that pods of one placeable workload fill. What nothing waits for is not stranded:
+    a resource, or a node on which nothing that waits for its resource may stand.
     """
-    wanted = {name for ask in asks for name in ask.resources}
+    wanting = {_key(part): part for ask in asks for part in ask.parts}.values()
     parts = {
         _key(part): part for ask in _distinct(asks) if is_placeable(ask, inventory) for part in ask.parts
     }
@@ -95,21 +119,22 @@ def stranded(inventory: Inventory, asks: Sequence[Ask]) -> dict[Place, int]:
             (
                 holds(inventory.free[node], part) * part.devices[resource]
                 for part in parts.values()
-                if resource in part.devices
+                if resource in part.devices and part.may_use(node)
             ),
             default=0,
         )
-        found[node, resource] = free - usable if resource in wanted else 0
+        is_wanted = any(resource in part.devices and part.may_use(node) for part in wanting)
+        found[node, resource] = free - usable if is_wanted else 0
     return found
 
 
-def _key(part: Part) -> tuple[tuple[str, int], ...]:
-    return tuple(sorted(part.devices.items()))
+def _key(part: Part) -> _Key:
+    return tuple(sorted(part.devices.items())), part.nodes
 
 
 def _distinct(asks: Iterable[Ask]) -> Iterable[Ask]:
     """Workloads that ask alike are tried once."""
-    return {tuple(sorted((_key(part), part.pods) for part in ask.parts)): ask for ask in asks}.values()
+    return {frozenset(Counter((_key(p), p.pods) for p in ask.parts).items()): ask for ask in asks}.values()
 
 
 def _pack_first(rooms: tuple[_Room, ...], pods: Sequence[_Room]) -> bool:

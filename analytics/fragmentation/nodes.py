@@ -5,6 +5,8 @@ DIMENSIONS = ("cluster", "gpu_model", "node")
 LABELS = ("cluster", "gpu_model")
 
 # Metrics add what they tell of `node_now`. An unknown share makes null, which `greatest` would hide.
+# `spare` is what nobody holds. Each pod's share is rounded down, so that less than one micro-GPU per pod is
+# no room but what rounding left of cards that are full.
 NODES_NOW = """\
 -- One row per node with GPUs just before $as_of_ms.
 with held as (
@@ -12,6 +14,7 @@ with held as (
         cluster,
         node,
         sum(micro_gpus) as micro_gpus,
+        count(*) as pods,
         count(*) - count(micro_gpus) as unknown
     from node_holding
     where bound_ms < $as_of_ms and coalesce(released_ms >= $as_of_ms, true)
@@ -26,7 +29,13 @@ node_now as (
         node_capacity.schedulable,
         node_capacity.capacity_micro_gpus as capacity,
         node_capacity.allocatable_micro_gpus as allocatable,
-        case when coalesce(held.unknown, 0) > 0 then null else coalesce(held.micro_gpus, 0) end as held
+        node_capacity.unpartitioned_micro_gpus as unpartitioned,
+        case when coalesce(held.unknown, 0) > 0 then null else coalesce(held.micro_gpus, 0) end as held,
+        case
+            when held.unknown > 0 then null
+            when node_capacity.allocatable_micro_gpus - held.micro_gpus <= held.pods then 0
+            else node_capacity.allocatable_micro_gpus - coalesce(held.micro_gpus, 0)
+        end as spare
     from node_capacity
     left join held
         on node_capacity.cluster = held.cluster and node_capacity.node = held.node

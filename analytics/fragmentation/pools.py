@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from analytics.evaluate import NOTHING_OBSERVED, grouped, whole
 from analytics.fragmentation.inventory import Ask, Inventory, Part, Place
+from analytics.fragmentation.places import allows
 from analytics.fragmentation.repack import Movable
 from analytics.fragmentation.waste import Shape
 from domain.metric import Ask as Question
@@ -19,6 +20,8 @@ DIMENSIONS = (*POOL, "node")
 INVENTORY = """\
 -- One row per node and GPU resource just before $as_of_ms (what = 'node'), per pod on it ('held'), and
 -- per pool and part of a workload that waits ('waiting'), or pod shape asked in the last 7 days ('asked').
+-- bound: pods of a waiting workload that ask the same and have their node already. flavor: the one that
+-- Kueue gave it. what = 'flavor': where the workloads of a queue may go for a resource.
 with standing as (
     select * from node_device
     where start_ms < $as_of_ms and coalesce(end_ms >= $as_of_ms, true)
@@ -39,12 +42,19 @@ select
     gpu_model,
     node,
     resource,
+    coalesce(nullif(product, ''), gpu_model) as product,
     replicas,
     capacity,
     case when schedulable then allocatable else 0 end as devices,
     0 as pods,
+    0 as bound,
     0 as part,
-    '' as name
+    '' as name,
+    labels,
+    taints,
+    '' as wants,
+    '' as queue,
+    '' as flavor
 from standing
 union all
 select
@@ -53,12 +63,19 @@ select
     standing.gpu_model,
     standing.node,
     standing.resource,
+    '' as product,
     standing.replicas,
     0 as capacity,
     bound.devices,
     1 as pods,
+    0 as bound,
     case when standing.schedulable then 1 else 0 end as part,
-    bound.service_class as name
+    bound.service_class as name,
+    '' as labels,
+    '' as taints,
+    bound.wants,
+    '' as queue,
+    '' as flavor
 from bound
 inner join standing
     on bound.cluster = standing.cluster
@@ -71,23 +88,36 @@ select
     pool.gpu_model,
     '' as node,
     waiting_ask.resource,
+    '' as product,
     1 as replicas,
     0 as capacity,
     waiting_ask.devices,
-    greatest(
-        waiting_ask.pods
-        - (
-            select count(*) from bound
-            where
-                bound.cluster = waiting_ask.cluster
-                and bound.workload_uid = waiting_ask.workload_uid
-                and bound.resource = waiting_ask.resource
-                and bound.devices = waiting_ask.devices
-        ),
-        0
-    ) as pods,
+    waiting_ask.pods,
+    (
+        select count(*) from bound
+        where
+            bound.cluster = waiting_ask.cluster
+            and bound.workload_uid = waiting_ask.workload_uid
+            and bound.resource = waiting_ask.resource
+            and bound.devices = waiting_ask.devices
+    ) as bound,
     waiting_ask.part,
-    waiting_ask.workload_uid as name
+    waiting_ask.workload_uid as name,
+    '' as labels,
+    '' as taints,
+    waiting_ask.wants,
+    waiting_ask.queue,
+    coalesce(
+        (
+            select max(gpu_reservation.flavor) from gpu_reservation
+            where
+                gpu_reservation.cluster = waiting_ask.cluster
+                and gpu_reservation.workload_uid = waiting_ask.workload_uid
+                and gpu_reservation.start_ms < $as_of_ms
+                and coalesce(gpu_reservation.end_ms >= $as_of_ms, true)
+        ),
+        ''
+    ) as flavor
 from waiting_ask
 inner join pool on waiting_ask.cluster = pool.cluster
 where waiting_ask.start_ms < $as_of_ms and coalesce(waiting_ask.end_ms >= $as_of_ms, true)
@@ -98,16 +128,46 @@ select
     pool.gpu_model,
     '' as node,
     asked_shape.resource,
+    '' as product,
     1 as replicas,
     0 as capacity,
     asked_shape.devices,
     sum(asked_shape.pods) as pods,
+    0 as bound,
     0 as part,
-    '' as name
+    '' as name,
+    '' as labels,
+    '' as taints,
+    '' as wants,
+    '' as queue,
+    '' as flavor
 from asked_shape
 inner join pool on asked_shape.cluster = pool.cluster
 where asked_shape.submitted_ms < $as_of_ms and asked_shape.submitted_ms >= $as_of_ms - 604800000
 group by pool.cluster, pool.gpu_model, asked_shape.resource, asked_shape.devices
+union all
+select
+    'flavor' as what,
+    pool.cluster,
+    pool.gpu_model,
+    '' as node,
+    offered_flavor.resource,
+    '' as product,
+    1 as replicas,
+    0 as capacity,
+    0 as devices,
+    0 as pods,
+    0 as bound,
+    0 as part,
+    '' as name,
+    '' as labels,
+    '' as taints,
+    offered_flavor.wants,
+    offered_flavor.queue,
+    offered_flavor.flavor
+from offered_flavor
+inner join pool on offered_flavor.cluster = pool.cluster
+where offered_flavor.start_ms < $as_of_ms and coalesce(offered_flavor.end_ms >= $as_of_ms, true)
 """
 
 
@@ -116,13 +176,12 @@ class Pool:
     """
     One pool at an instant; devices by node and resource.
 
-    `replicas` are the shares of a card, by which devices become micro-GPU. `held` are the pods on
-    nodes that take new ones, with their service class.
+    `cuts` are the product and the shares of a card, by which devices become micro-GPU. `held` are the
+    pods on nodes that take new ones, with their service class.
     """
 
-    model: str
     capacity: dict[Place, int] = field(default_factory=dict)
-    replicas: dict[Place, int] = field(default_factory=dict)
+    cuts: dict[Place, tuple[str, int]] = field(default_factory=dict)
     inventory: Inventory = field(default_factory=Inventory)
     held: list[tuple[str, Movable]] = field(default_factory=list)
     waiting: tuple[Ask, ...] = ()
@@ -130,7 +189,8 @@ class Pool:
 
     def micro(self, place: Place, devices: int) -> int | None:
         """Micro-GPU of so many devices there; None where the card is unknown."""
-        return micro_gpus({place[1]: devices}, product=self.model, replicas=self.replicas[place])
+        product, replicas = self.cuts[place]
+        return micro_gpus({place[1]: devices}, product=product, replicas=replicas)
 
     @property
     def resources(self) -> frozenset[str]:
@@ -146,39 +206,93 @@ class Pool:
 def pools(rows: Sequence[Row]) -> Iterator[tuple[dict[str, str], Pool]]:
     """Each pool with its labels, from the rows of `INVENTORY`."""
     for labels, members in grouped(rows, POOL):
-        pool = Pool(model=labels["gpu_model"])
-        _take_nodes(pool, members)
-        parts: dict[str, dict[int, tuple[int, dict[str, int]]]] = {}
+        pool, standing = Pool(), _Standing()
+        _take_nodes(pool, standing, members)
+        waiting: dict[str, list[Row]] = {}
         for row in members:
-            resource, devices = str(row["resource"]), whole(row, "devices")
             if row["what"] == "asked":
-                pool.asked[resource, devices] = whole(row, "pods")
+                pool.asked[str(row["resource"]), whole(row, "devices")] = whole(row, "pods")
             elif row["what"] == "waiting":
-                by_part = parts.setdefault(str(row["name"]), {})
-                pods, asked = by_part.setdefault(whole(row, "part"), (whole(row, "pods"), {}))
-                by_part[whole(row, "part")] = (max(pods, whole(row, "pods")), {**asked, resource: devices})
-        pool.waiting = tuple(
-            Ask(parts=tuple(Part(pods=pods, devices=asked) for pods, asked in by_part.values() if pods))
-            for by_part in parts.values()
-        )
+                waiting.setdefault(str(row["name"]), []).append(row)
+            elif row["what"] == "flavor":
+                door = standing.flavors.setdefault((str(row["queue"]), str(row["resource"])), {})
+                door[str(row["flavor"])] = str(row["wants"])
+        asks = (_ask(of_workload, standing) for of_workload in waiting.values())
+        pool.waiting = tuple(ask for ask in asks if ask is not None)
         yield labels, pool
 
 
-def _take_nodes(pool: Pool, members: Sequence[Row]) -> None:
+@dataclass(slots=True)
+class _Standing:
+    """
+    The nodes of a pool: what each says of itself, and which of them a pod may use.
+
+    `flavors` are what a queue's flavors for a resource want of nodes, by flavor.
+    """
+
+    said: dict[str, tuple[str, str]] = field(default_factory=dict)
+    flavors: dict[tuple[str, str], dict[str, str]] = field(default_factory=dict)
+    _allowed: dict[tuple[str, str], frozenset[str]] = field(default_factory=dict)
+
+    def allowed(self, wants: str, of_flavor: str = "") -> frozenset[str]:
+        """Nodes on which pods that want this may stand, and that are of the flavor."""
+        if (wants, of_flavor) not in self._allowed:
+            found = (node for node, said in self.said.items() if allows(wants, of_flavor, node, *said))
+            self._allowed[wants, of_flavor] = frozenset(found)
+        return self._allowed[wants, of_flavor]
+
+    def open_to(self, row: Row) -> frozenset[str]:
+        """Nodes on which pods of a waiting workload may stand, by its queue's flavors where it has any."""
+        wants, given = str(row["wants"]), str(row["flavor"])
+        flavors = self.flavors.get((str(row["queue"]), str(row["resource"])))
+        if flavors is None:
+            return self.allowed(wants)
+        chosen = {given: flavors[given]} if given in flavors else flavors
+        return frozenset().union(*(self.allowed(wants, of_flavor) for of_flavor in chosen.values()))
+
+
+def _ask(rows: Sequence[Row], standing: _Standing) -> Ask | None:
+    """
+    What is still wanted of a workload here; None where its pods may stand on no node of the pool.
+
+    Pods that are bound count off the parts that ask the same, one part after the other.
+    """
+    parts: dict[int, tuple[int, dict[str, int], frozenset[str]]] = {}
+    bound: dict[tuple[str, int], int] = {}
+    for row in sorted(rows, key=lambda each: whole(each, "part")):
+        shape = str(row["resource"]), whole(row, "devices")
+        left = bound.setdefault(shape, whole(row, "bound"))
+        gone = min(left, whole(row, "pods"))
+        bound[shape] = left - gone
+        number, pods = whole(row, "part"), whole(row, "pods") - gone
+        before, asked, nodes = parts.get(number, (0, {}, standing.open_to(row)))
+        nodes &= standing.open_to(row)
+        parts[number] = (max(before, pods), {**asked, shape[0]: shape[1]}, nodes)
+    wanted = tuple(
+        Part(pods=pods, devices=asked, nodes=nodes) for pods, asked, nodes in parts.values() if pods and nodes
+    )
+    return Ask(parts=wanted) if wanted else None
+
+
+def _take_nodes(pool: Pool, standing: _Standing, members: Sequence[Row]) -> None:
     free: dict[str, dict[str, int]] = {}
     for row in members:
         place = str(row["node"]), str(row["resource"])
         if row["what"] == "node":
             pool.capacity[place] = whole(row, "capacity")
-            pool.replicas[place] = whole(row, "replicas")
+            pool.cuts[place] = str(row["product"]), whole(row, "replicas")
             free.setdefault(place[0], {})[place[1]] = whole(row, "devices")
+            standing.said[place[0]] = str(row["labels"]), str(row["taints"])
     for row in members:
         if row["what"] == "held":
             node, resource = str(row["node"]), str(row["resource"])
             devices = whole(row, "devices")
             free[node][resource] -= devices
             if whole(row, "part"):
-                pool.held.append((str(row["name"]), Movable(node=node, devices={resource: devices})))
+                # It stands where it is, whatever its node says by now.
+                nodes = standing.allowed(str(row["wants"])) | {node}
+                movable = Movable(node=node, devices={resource: devices}, nodes=nodes)
+                pool.held.append((str(row["name"]), movable))
     pool.inventory = Inventory(
         {node: {name: max(count, 0) for name, count in devices.items()} for node, devices in free.items()}
     )

@@ -8,10 +8,17 @@ from analytics.fragmentation.inventory import Ask, Devices, Inventory, stranded
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Movable:
-    """A pod on a node that may be stopped and placed anew."""
+    """A pod on a node that may be stopped and placed anew, on `nodes` only; None for any."""
 
     node: str
     devices: Devices
+    nodes: frozenset[str] | None = None
+
+    def fits(self, node: str, room: Mapping[str, int]) -> bool:
+        """Whether it may stand on a node and finds room there."""
+        return (self.nodes is None or node in self.nodes) and all(
+            count <= room.get(name, 0) for name, count in self.devices.items()
+        )
 
 
 def repacked(inventory: Inventory, pods: Sequence[Movable]) -> Inventory | None:
@@ -29,7 +36,7 @@ def repacked(inventory: Inventory, pods: Sequence[Movable]) -> Inventory | None:
             room[pod.node][name] = room[pod.node].get(name, 0) + count
     order = sorted(room, key=lambda node: (sum(room[node].values()), node))
     for pod in sorted(moved, key=_size, reverse=True):
-        target = next((node for node in order if _is_within(pod.devices, room[node])), None)
+        target = next((node for node in order if pod.fits(node, room[node])), None)
         if target is None:
             return None
         for name, count in pod.devices.items():
@@ -60,7 +67,3 @@ def reclaimable(
 
 def _size(pod: Movable) -> tuple[int, list[tuple[str, int]]]:
     return sum(pod.devices.values()), sorted(pod.devices.items())
-
-
-def _is_within(devices: Devices, room: Mapping[str, int]) -> bool:
-    return all(count <= room.get(name, 0) for name, count in devices.items())

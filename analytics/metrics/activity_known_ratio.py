@@ -1,6 +1,6 @@
 """Running time with known activity."""
 
-from analytics.wastage.asked import GPU_TIME, WASTE_DIMENSIONS, ratios
+from analytics.wastage.asked import GPU_TIME, TIME_ADDS, TIME_APART, WASTE_DIMENSIONS, ratios
 from analytics.wastage.ratios import activity_coverage
 from domain.metric import Metric, Page, Unit
 
@@ -18,6 +18,8 @@ METRIC = Metric(
     dimensions=WASTE_DIMENSIONS,
     compute=ratios(lambda bill, _: activity_coverage(bill)),
     windowed=True,
+    adds=TIME_ADDS,
+    apart=TIME_APART,
     pages=(Page.WASTE, Page.SOURCES),
     rests_on_samples=True,
 )

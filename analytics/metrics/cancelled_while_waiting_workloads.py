@@ -55,4 +55,5 @@ where
     labels=("cluster", "queue", "service_class"),
     windowed=True,
     pages=(Page.QUEUES,),
+    shared_labels=("queue",),
 )

@@ -7,7 +7,10 @@ METRIC = Metric(
     name="capacity_gpus",
     unit=Unit.GPUS,
     title="GPUs, capacity",
-    definition=("GPUs of the nodes that there are now, sick ones and those on cordoned nodes included."),
+    definition=(
+        "Whole GPUs of the nodes that there are now: sick ones, those on cordoned nodes, and slices of MIG"
+        " cards that no instance covers included."
+    ),
     source="Kubernetes node capacity",
     sql=NODES_NOW
     + """\
@@ -21,4 +24,5 @@ from node_now
     labels=LABELS,
     dimensions=DIMENSIONS,
     pages=(Page.CLUSTER, Page.CAPACITY),
+    open_labels=("node",),
 )

@@ -16,4 +16,5 @@ METRIC = Metric(
     labels=("cluster", "pool"),
     dimensions=POOL_DIMENSIONS,
     pages=(Page.FAIRNESS,),
+    shared_labels=("pool",),
 )

@@ -8,8 +8,8 @@ METRIC = Metric(
     unit=Unit.GPUS,
     title="GPUs cordoned",
     definition=(
-        "Allocatable GPUs that no pod holds, on nodes that are cordoned or not ready. With held, free and"
-        " unhealthy GPUs they make up the capacity, less what is overcommitted."
+        "Allocatable GPUs that no pod holds, on nodes that are cordoned or not ready. With held, free,"
+        " unhealthy and unpartitioned GPUs they make up the capacity, less what is overcommitted."
     ),
     source="Kubernetes node unschedulable and Ready",
     sql=NODES_NOW
@@ -18,13 +18,11 @@ select
     cluster,
     gpu_model,
     node,
-    case
-        when schedulable or allocatable <= held then 0
-        else allocatable - held
-    end as value
+    case when schedulable then 0 else spare end as value
 from node_now
 """,
     labels=LABELS,
     dimensions=DIMENSIONS,
     pages=(Page.CLUSTER, Page.CAPACITY),
+    open_labels=("node",),
 )

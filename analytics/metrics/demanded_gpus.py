@@ -17,4 +17,5 @@ METRIC = Metric(
     labels=LABELS,
     dimensions=DIMENSIONS,
     pages=(Page.FAIRNESS,),
+    shared_labels=("queue", "pool"),
 )

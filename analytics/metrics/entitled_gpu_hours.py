@@ -1,6 +1,6 @@
 """Entitled GPU-hours of a window."""
 
-from analytics.fairness.shares import DIMENSIONS, LABELS, LEDGER_ROWS, from_ledger
+from analytics.fairness.shares import DIMENSIONS, LABELS, gpu_hours, gpu_time
 from domain.metric import Metric, Page, Unit
 
 METRIC = Metric(
@@ -12,10 +12,11 @@ METRIC = Metric(
         " start + entitled - received - forgiven."
     ),
     source="definition of this product",
-    sql=LEDGER_ROWS,
+    sql=gpu_time("entitled"),
     labels=LABELS,
     dimensions=DIMENSIONS,
-    compute=from_ledger(lambda account: account.entitled, across_models=True),
+    compute=gpu_hours,
     windowed=True,
     pages=(Page.FAIRNESS,),
+    shared_labels=("queue", "pool"),
 )

@@ -18,4 +18,5 @@ METRIC = Metric(
     dimensions=DIMENSIONS,
     compute=debts,
     pages=(Page.FAIRNESS,),
+    shared_labels=("queue", "pool"),
 )

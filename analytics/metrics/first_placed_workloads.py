@@ -14,4 +14,5 @@ METRIC = Metric(
     compute=ended_count,
     windowed=True,
     pages=(Page.QUEUES,),
+    shared_labels=("queue",),
 )

@@ -76,4 +76,5 @@ group by cluster, queue, service_class, priority_class, team, gpu_model, gang_si
     extra_labels=("le",),
     kind=MetricKind.HISTOGRAM,
     compute=histogram(_EDGES_SECONDS),
+    shared_labels=("queue",),
 )

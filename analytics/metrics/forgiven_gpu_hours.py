@@ -1,6 +1,6 @@
 """Forgiven GPU-hours of a window."""
 
-from analytics.fairness.shares import DIMENSIONS, LABELS, LEDGER_ROWS, from_ledger
+from analytics.fairness.shares import DIMENSIONS, FORGIVEN_AT_THE_ENDS, LABELS, forgiven
 from domain.metric import Metric, Page, Unit
 
 METRIC = Metric(
@@ -12,10 +12,11 @@ METRIC = Metric(
         " debt to the cluster faded. Pools with different GPU models are not added."
     ),
     source="definition of this product",
-    sql=LEDGER_ROWS,
+    sql=FORGIVEN_AT_THE_ENDS,
     labels=LABELS,
     dimensions=DIMENSIONS,
-    compute=from_ledger(lambda account: account.forgiven, across_models=False),
+    compute=forgiven,
     windowed=True,
     pages=(Page.FAIRNESS,),
+    shared_labels=("queue", "pool"),
 )

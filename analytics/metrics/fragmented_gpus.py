@@ -30,4 +30,5 @@ METRIC = Metric(
     dimensions=DIMENSIONS,
     compute=summed_gpus(_fragmented),
     pages=(Page.CLUSTER, Page.CAPACITY),
+    open_labels=("node",),
 )

@@ -1,6 +1,6 @@
 """GPU-time held, and what it was for."""
 
-from analytics.wastage.asked import GPU_TIME, WASTE_DIMENSIONS, hours
+from analytics.wastage.asked import GPU_TIME, TIME_ADDS, TIME_APART, WASTE_DIMENSIONS, hours
 from domain.metric import Metric, Page, Unit
 
 METRIC = Metric(
@@ -19,6 +19,8 @@ METRIC = Metric(
     dimensions=(*WASTE_DIMENSIONS, "cause"),
     compute=hours(lambda bill: bill.held),
     windowed=True,
+    adds=TIME_ADDS,
+    apart=TIME_APART,
     pages=(Page.WASTE,),
     rests_on_samples=True,
 )

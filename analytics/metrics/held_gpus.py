@@ -59,4 +59,5 @@ where
     labels=("cluster", "team", "service_class", "gpu_model"),
     dimensions=(*DIMENSIONS, "node"),
     pages=(Page.HOME, Page.QUEUES),
+    open_labels=("node",),
 )

@@ -1,6 +1,6 @@
 """Hell ratio."""
 
-from analytics.wastage.asked import GPU_TIME, WASTE_DIMENSIONS, ratios
+from analytics.wastage.asked import GPU_TIME, TIME_ADDS, TIME_APART, WASTE_DIMENSIONS, ratios
 from analytics.wastage.ratios import hell_ratio
 from analytics.wastage.rules import rules_of
 from domain.metric import Metric, Page, Unit
@@ -20,6 +20,8 @@ METRIC = Metric(
     dimensions=WASTE_DIMENSIONS,
     compute=ratios(lambda bill, ask: hell_ratio(bill, rules=rules_of(ask.policy))),
     windowed=True,
+    adds=TIME_ADDS,
+    apart=TIME_APART,
     pages=(Page.WASTE,),
     rests_on_samples=True,
 )

@@ -17,4 +17,5 @@ METRIC = Metric(
     dimensions=POOL_DIMENSIONS,
     compute=one_pool,
     pages=(Page.FAIRNESS,),
+    shared_labels=("pool",),
 )

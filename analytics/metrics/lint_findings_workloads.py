@@ -34,20 +34,20 @@ METRIC = Metric(
     sql="""\
 -- One row per workload that lived in the window, with what the rules ask of it.
 with odd as (
-    select workload_node.cluster, workload_node.workload_uid, workload_node.devices
-    from workload_node
-    where
-        workload_node.start_ms < $as_of_ms
-        and coalesce(workload_node.end_ms >= $as_of_ms, true)
+    select ask.cluster, ask.workload_uid, ask.devices
+    from whole_gpu_ask as ask
+    inner join (
+        select distinct cluster, gpu_model, capacity
+        from whole_gpu_node
+        where start_ms < $as_of_ms and coalesce(end_ms >= $as_of_ms, true)
+    ) as size
+        on ask.cluster = size.cluster
         and (
-            workload_node.gpu_model in ('', workload_node.node_model)
-            or coalesce(workload_node.first_placed_ms >= $as_of_ms, true)
+            ask.gpu_model in ('', size.gpu_model)
+            or coalesce(ask.first_placed_ms >= $as_of_ms, true)
         )
-    group by workload_node.cluster, workload_node.workload_uid, workload_node.devices
-    having bool_and(
-        workload_node.capacity % workload_node.devices != 0
-        and workload_node.devices % workload_node.capacity != 0
-    )
+    group by ask.cluster, ask.workload_uid, ask.devices
+    having bool_and(size.capacity % ask.devices != 0 and ask.devices % size.capacity != 0)
 ),
 
 device as (

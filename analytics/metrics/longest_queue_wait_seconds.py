@@ -17,4 +17,5 @@ METRIC = Metric(
     compute=longest_ended,
     windowed=True,
     pages=(Page.QUEUES,),
+    shared_labels=("queue",),
 )

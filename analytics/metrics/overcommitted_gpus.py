@@ -27,4 +27,5 @@ from node_now
     labels=LABELS,
     dimensions=DIMENSIONS,
     pages=(Page.CLUSTER, Page.CAPACITY),
+    open_labels=("node",),
 )

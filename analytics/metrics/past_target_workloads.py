@@ -13,4 +13,5 @@ METRIC = Metric(
     labels=("cluster", "queue", "service_class"),
     compute=counted(lambda row, policy: target_ratio(row, policy) > 1),
     pages=(Page.HOME, Page.QUEUES),
+    shared_labels=("queue",),
 )

@@ -15,4 +15,7 @@ METRIC = Metric(
     labels=("cluster", "queue", "pool"),
     dimensions=(*DIMENSIONS, "pool"),
     compute=phantom_gpu_seconds,
+    # The pool of a reservation is a flavor, which tells of nobody.
+    open_labels=("pool",),
+    shared_labels=("queue",),
 )

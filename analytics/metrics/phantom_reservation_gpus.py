@@ -17,4 +17,7 @@ METRIC = Metric(
     dimensions=(*DIMENSIONS, "pool"),
     compute=phantom_gpus,
     pages=(Page.QUEUES,),
+    # The pool of a reservation is a flavor, which tells of nobody.
+    open_labels=("pool",),
+    shared_labels=("queue",),
 )

@@ -9,11 +9,13 @@ METRIC = Metric(
     title="Capacity of the pool",
     definition=(
         "GPUs on the nodes of a pool that are schedulable or held by its entities, less those that others"
-        " hold. Two cohorts that share a flavor both count its free GPUs, so pools are not to be added up."
+        " hold. Of nodes with several kinds of devices those count for which a queue of the pool has quota."
+        " Two cohorts that share a flavor both count its free GPUs, so pools are not to be added up."
     ),
     source="definition of this product",
     sql=pools_now("capacity"),
     labels=("cluster", "pool"),
     dimensions=POOL_DIMENSIONS,
     pages=(Page.FAIRNESS,),
+    shared_labels=("pool",),
 )

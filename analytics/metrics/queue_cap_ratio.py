@@ -20,4 +20,5 @@ METRIC = Metric(
     compute=part_of_cap,
     window=timedelta(hours=1),
     pages=(Page.POLICY,),
+    shared_labels=("queue",),
 )

@@ -21,4 +21,5 @@ METRIC = Metric(
     windowed=True,
     window=timedelta(hours=1),
     pages=(Page.POLICY,),
+    shared_labels=("queue",),
 )

@@ -21,4 +21,5 @@ METRIC = Metric(
     labels=("cluster", "queue", "service_class", "team"),
     compute=_asked,
     pages=(Page.HOME, Page.QUEUES),
+    shared_labels=("queue",),
 )

@@ -13,4 +13,5 @@ METRIC = Metric(
     labels=("cluster", "queue", "service_class", "team"),
     compute=counted(lambda _row, _policy: True),
     pages=(Page.HOME, Page.QUEUES),
+    shared_labels=("queue",),
 )

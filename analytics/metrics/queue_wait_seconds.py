@@ -42,4 +42,5 @@ METRIC = Metric(
             match={"service_class": "interactive", "quantile": "0.5", "estimator": "censored"},
         ),
     ),
+    shared_labels=("queue",),
 )

@@ -1,6 +1,6 @@
 """Received GPU-hours of a window."""
 
-from analytics.fairness.shares import DIMENSIONS, LABELS, LEDGER_ROWS, from_ledger
+from analytics.fairness.shares import DIMENSIONS, LABELS, gpu_hours, gpu_time
 from domain.metric import Metric, Page, Unit
 
 METRIC = Metric(
@@ -11,10 +11,11 @@ METRIC = Metric(
         "GPU-hours that an entity held in the pool in the window, the counterpart of those entitled."
     ),
     source="definition of this product",
-    sql=LEDGER_ROWS,
+    sql=gpu_time("held"),
     labels=LABELS,
     dimensions=DIMENSIONS,
-    compute=from_ledger(lambda account: account.received, across_models=True),
+    compute=gpu_hours,
     windowed=True,
     pages=(Page.FAIRNESS,),
+    shared_labels=("queue", "pool"),
 )

@@ -57,4 +57,5 @@ where
     ),
     windowed=True,
     pages=(Page.QUEUES,),
+    shared_labels=("queue",),
 )

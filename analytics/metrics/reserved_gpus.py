@@ -42,4 +42,7 @@ where submitted_ms < $as_of_ms
     labels=("cluster", "queue", "pool"),
     dimensions=(*DIMENSIONS, "pool"),
     pages=(Page.QUEUES,),
+    # The pool of a reservation is a flavor, which tells of nobody.
+    open_labels=("pool",),
+    shared_labels=("queue",),
 )

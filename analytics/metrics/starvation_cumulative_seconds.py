@@ -16,4 +16,5 @@ METRIC = Metric(
     labels=("cluster", "queue", "service_class"),
     compute=longest_waiting(cumulative_seconds),
     pages=(Page.QUEUES,),
+    shared_labels=("queue",),
 )

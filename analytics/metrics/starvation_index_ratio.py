@@ -16,4 +16,5 @@ METRIC = Metric(
     labels=("cluster", "queue", "service_class"),
     compute=highest(target_ratio),
     pages=(Page.HOME, Page.QUEUES),
+    shared_labels=("queue",),
 )

@@ -27,4 +27,5 @@ METRIC = Metric(
             runbook="GpuWorkloadStarving.md",
         ),
     ),
+    shared_labels=("queue",),
 )

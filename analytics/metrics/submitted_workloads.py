@@ -31,4 +31,5 @@ where submitted_ms < $as_of_ms
     windowed=True,
     window=timedelta(hours=1),
     pages=(Page.POLICY,),
+    shared_labels=("queue",),
 )

@@ -41,4 +41,5 @@ where
     ),
     windowed=True,
     pages=(Page.QUEUES,),
+    shared_labels=("queue",),
 )

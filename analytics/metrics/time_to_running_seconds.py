@@ -61,4 +61,5 @@ where
     ),
     windowed=True,
     pages=(Page.QUEUES,),
+    shared_labels=("queue",),
 )

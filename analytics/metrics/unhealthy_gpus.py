@@ -7,7 +7,10 @@ METRIC = Metric(
     name="unhealthy_gpus",
     unit=Unit.GPUS,
     title="GPUs unhealthy",
-    definition=("GPUs of nodes that cannot be given out for their own sake: capacity less allocatable."),
+    definition=(
+        "GPUs of nodes that cannot be given out for their own sake: capacity less allocatable, less what no"
+        " MIG instance covers."
+    ),
     source="Kubernetes node capacity less allocatable; NVIDIA device plugin's health",
     sql=NODES_NOW
     + """\
@@ -16,12 +19,13 @@ select
     gpu_model,
     node,
     case
-        when capacity > allocatable then capacity - allocatable
-        when capacity <= allocatable then 0
+        when capacity - unpartitioned > allocatable then capacity - unpartitioned - allocatable
+        when capacity - unpartitioned <= allocatable then 0
     end as value
 from node_now
 """,
     labels=LABELS,
     dimensions=DIMENSIONS,
     pages=(Page.CLUSTER, Page.CAPACITY),
+    open_labels=("node",),
 )

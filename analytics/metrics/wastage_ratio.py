@@ -1,6 +1,6 @@
 """Wastage ratio."""
 
-from analytics.wastage.asked import GPU_TIME, WASTE_DIMENSIONS, ratios
+from analytics.wastage.asked import GPU_TIME, TIME_ADDS, TIME_APART, WASTE_DIMENSIONS, ratios
 from analytics.wastage.ratios import wastage_ratio
 from domain.metric import Metric, Page, Unit
 
@@ -19,6 +19,8 @@ METRIC = Metric(
     dimensions=WASTE_DIMENSIONS,
     compute=ratios(lambda bill, _: wastage_ratio(bill)),
     windowed=True,
+    adds=TIME_ADDS,
+    apart=TIME_APART,
     pages=(Page.WASTE,),
     rests_on_samples=True,
 )

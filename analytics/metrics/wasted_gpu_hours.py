@@ -1,6 +1,6 @@
 """GPU-hours wasted by their holder."""
 
-from analytics.wastage.asked import GPU_TIME, WASTE_DIMENSIONS, hours
+from analytics.wastage.asked import GPU_TIME, TIME_ADDS, TIME_APART, WASTE_DIMENSIONS, hours
 from analytics.wastage.causes import Cause
 from analytics.wastage.ratios import self_inflicted
 from domain.metric import Metric, Page, Unit
@@ -21,6 +21,8 @@ METRIC = Metric(
     dimensions=WASTE_DIMENSIONS,
     compute=hours(self_inflicted, at_least=lambda bill: bill.by_cause[Cause.UNKNOWN] > 0),
     windowed=True,
+    adds=TIME_ADDS,
+    apart=TIME_APART,
     pages=(Page.WASTE,),
     rests_on_samples=True,
 )

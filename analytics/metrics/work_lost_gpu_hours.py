@@ -1,6 +1,6 @@
 """Work lost, at least."""
 
-from analytics.wastage.asked import LOST, WASTE_DIMENSIONS, lost_hours
+from analytics.wastage.asked import LOST, LOST_ADDS, WASTE_DIMENSIONS, lost_hours
 from domain.metric import Metric, Page, Unit
 
 METRIC = Metric(
@@ -19,5 +19,6 @@ METRIC = Metric(
     dimensions=(*WASTE_DIMENSIONS, "cause"),
     compute=lost_hours("low"),
     windowed=True,
+    adds=LOST_ADDS,
     pages=(Page.WASTE,),
 )

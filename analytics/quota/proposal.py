@@ -101,10 +101,10 @@ class Change:
 
 
 def propose(
-    pool: Pool, *, name: str, made_ms: int, expires_ms: int, rules: QuotaRules = DEFAULT_RULES
+    pool: Pool, *, name: str, week: str, made_ms: int, expires_ms: int, rules: QuotaRules = DEFAULT_RULES
 ) -> tuple[Proposal, ...]:
     """
-    The proposals of one period for one pool, lowerings first.
+    The proposals of one period, such as the week 2026-W48, for one pool, lowerings first.
 
     Identities are made of the pool, the instant and the holder: the same question gives the same.
     """
@@ -122,7 +122,7 @@ def propose(
                 agreed=holder.agreed, ratio=holder.ratio, penalty=penalty(holder, rules), debt=holder.debt,
                 gpu_hours=holder.gpu_hours, coverage=holder.coverage,
             )  # fmt: skip
-        because = _sentence(move, evidence, rules)
+        because = _sentence(move, evidence, week, rules)
         if move.kind.lowers and lowered > given and pool.leftover is Leftover.UNUSED:
             because += f" Of what is lowered in this pool, {lowered - given} GPU stay {Leftover.UNUSED}."
         found.append(
@@ -145,7 +145,7 @@ def propose(
     return tuple(found)
 
 
-def _sentence(move: Movement, evidence: Evidence | None, rules: QuotaRules) -> str:
+def _sentence(move: Movement, evidence: Evidence | None, week: str, rules: QuotaRules) -> str:
     """The sentence for the team."""
     moves = f"from {move.before} to {move.after} GPU"
     if evidence is None:
@@ -153,16 +153,22 @@ def _sentence(move: Movement, evidence: Evidence | None, rules: QuotaRules) -> s
     if move.kind is Kind.CUT:
         assert evidence.ratio is not None
         return (
-            f"{move.holder} goes {moves}: its {rules.ratio} ratio was {float(evidence.ratio):.1%}, over the"
-            f" {float(rules.tolerated_ratio):.0%} that are tolerated."
+            f"{move.holder} goes {moves}: its {rules.ratio} ratio was {float(evidence.ratio):.1%} in week"
+            f" {week}, over the {float(rules.tolerated_ratio):.0%} that are tolerated."
         )
     if move.kind is Kind.RETURN:
         good = f"after {rules.good_periods} or more good periods"
         return f"{move.holder} goes {moves} of the {evidence.agreed} agreed, {good}."
     debt = f"{float(evidence.debt):.1f} GPU-hours"
     if move.kind is Kind.GIFT:
-        return f"{move.holder} goes {moves}, above the {evidence.agreed} agreed: the cluster owes it {debt}."
-    return f"{move.holder} goes {moves}: of its gift above the {evidence.agreed} agreed; it is owed {debt}."
+        return (
+            f"{move.holder} goes {moves}, above the {evidence.agreed} agreed: the cluster owed it {debt} when"
+            f" week {week} ended."
+        )
+    return (
+        f"{move.holder} goes {moves}: of its gift above the {evidence.agreed} agreed; it was owed {debt} when"
+        f" week {week} ended."
+    )
 
 
 def moved_to(proposal: Proposal, state: ProposalState) -> Proposal:

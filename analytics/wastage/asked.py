@@ -17,6 +17,11 @@ WASTE_DIMENSIONS: Final = (*DIMENSIONS, "user_name", "node")
 GPU_HOUR: Final = MICRO_PER_GPU * MS_PER_HOUR
 NOTHING_HELD: Final = "no GPU was held in the window"
 
+# The columns of the queries below that add up, and those that tell rows of `GPU_TIME` apart.
+TIME_ADDS: Final = ("amount", "unmeasured_ms")
+TIME_APART: Final = ("cause", "may_be", "charged", "restart")
+LOST_ADDS: Final = ("low", "at_most", "running", "unknown", "unmeasured")
+
 # Waiting is not held time, so it is no cause; its rows are told apart by this word in its place.
 _WAIT: Final = "own_failure_wait"
 

@@ -69,6 +69,7 @@ def as_known_at(course: Course, as_of_ms: int) -> Course:
             each,
             released_ms=released,
             phase=each.phase if released is not None else "",
+            cut=each.cut if released is not None and end(each.cut_known_ms) is not None else "",
             started_ms=end(each.started_ms),
             runs=tuple(run(one) for one in each.runs if one.start_ms < as_of_ms),
         )

@@ -92,15 +92,12 @@ def device_activity(
     Between two active slots, or an active slot and an end of the stretch:
 
     - what is missing or shared is unknown;
-    - less than `idle_after_ms` in all: low activity is work with pauses, so active;
     - low activity is idle where it lies in a window of `idle_after_ms` that begins and ends low, and
       of which at least `least_samples` was seen;
-    - other low activity cannot be told from work with pauses, and is unknown.
+    - other low activity was seen for less than `idle_after_ms` without a gap: work with pauses, so active.
 
-    Each of the last two is known from a certain instant on and never changes again: a window proves
-    itself when it is full; what no window can prove any more is unknown when `idle_after_ms` have
-    passed since the low activity ended, or when the stretch has. Until then it counts as work with
-    pauses. So an answer as of T is the whole story cut at T.
+    Idleness is known from a certain instant on and never changes again: a window proves itself when it
+    is full. Until then it counts as work with pauses. So an answer as of T is the whole story cut at T.
 
     Args:
         device: with all slots that are known.
@@ -150,27 +147,16 @@ def _activity(slots: Iterator[_Slot], rules: WastageRules) -> Iterator[ActivityS
 
 def _quiet(slots: list[_Slot], rules: WastageRules) -> Iterator[ActivitySpan]:
     """A stretch without an active slot."""
-    end_ms = slots[-1].end_ms
-    if end_ms - slots[0].start_ms < rules.idle_after_ms:
-        for slot in slots:
-            yield _span(slot.start_ms, slot.end_ms, Activity.ACTIVE if slot.is_low else Activity.UNKNOWN)
-        return
     proven = list(_proven(slots, rules))
-    for is_low, group in groupby(slots, key=lambda slot: slot.is_low):
-        run = list(group)
-        # The end of a stretch is a fact of its own instant, and so known after it.
-        undecidable_ms = min(run[-1].end_ms + rules.idle_after_ms, end_ms + 1)
-        for slot in run:
-            if is_low:
-                yield from _low(slot, proven, undecidable_ms)
-            else:
-                yield _span(slot.start_ms, slot.end_ms, Activity.UNKNOWN)
+    for slot in slots:
+        if slot.is_low:
+            yield from _low(slot, proven)
+        else:
+            yield _span(slot.start_ms, slot.end_ms, Activity.UNKNOWN)
 
 
-def _low(
-    slot: _Slot, proven: list[tuple[int, int, int | None]], undecidable_ms: int
-) -> Iterator[ActivitySpan]:
-    """A low slot: idle where proven, else unknown."""
+def _low(slot: _Slot, proven: list[tuple[int, int, int | None]]) -> Iterator[ActivitySpan]:
+    """A low slot: idle where proven, else work with pauses."""
     idle = Activity.RESIDENT_IDLE if slot.level is Level.RESIDENT else Activity.IDLE
     now_ms = slot.start_ms
     for since, until, known_ms in proven:
@@ -178,11 +164,11 @@ def _low(
         if start_ms >= end_ms:
             continue
         if start_ms > now_ms:
-            yield _span(now_ms, start_ms, Activity.UNKNOWN, undecidable_ms)
+            yield _span(now_ms, start_ms, Activity.ACTIVE)
         yield _span(start_ms, end_ms, idle, known_ms)
         now_ms = end_ms
     if now_ms < slot.end_ms:
-        yield _span(now_ms, slot.end_ms, Activity.UNKNOWN, undecidable_ms)
+        yield _span(now_ms, slot.end_ms, Activity.ACTIVE)
 
 
 class _Seen:

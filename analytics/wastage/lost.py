@@ -143,8 +143,9 @@ def _cut_by(
 
     That is one that goes on, came to its end, or was given up by its owner. An exit other than 0
     while the pod goes on holding is a crash loop's. A last run takes the attempt's outcome, once
-    there is one: members of a gang crash when another one's node dies. But a pod that succeeded lost
-    nothing, whatever became of the others.
+    there is one: members of a gang crash when another one's node dies. But a member that was lost while
+    the others went on has its own outcome, and a pod that succeeded lost nothing, whatever became of the
+    others.
     """
     over_by_itself = run.end_ms is not None and run.end_ms == piece.end_ms
     crashed = over_by_itself and run.exit_code not in {0, None}
@@ -152,6 +153,9 @@ def _cut_by(
         return LossKind.CRASH, piece.end_ms
     if not is_last or (over_by_itself and run.exit_code == 0) or holding.released_ms is None:
         return None
+    if holding.cut:
+        kind = _BY_OUTCOME.get(Outcome(holding.cut))
+        return None if kind is None else (kind, max(holding.released_ms, holding.cut_known_ms or 0))
     if attempt is None:
         failed = crashed and holding.phase == "Failed"
         return (LossKind.CRASH, holding.released_ms) if failed else None

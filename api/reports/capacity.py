@@ -5,9 +5,10 @@ from datetime import timedelta
 from analytics.capacity.buy_or_tune import SENTENCES, Advice, Conditions, Day, advice
 from analytics.capacity.buy_or_tune import Figure as Known
 from analytics.thresholds import policy_of
-from api.answers import Answers, MetricAnswer, Question, ReportQuestion
+from api.answers import Answers, MetricAnswer, Question, ReportQuestion, format_length
 from api.reports.report import Builder
 from api.reports.sections import Shown, ask, figure, side_by_side
+from domain.errors import UsageError
 from domain.metric import Page, Sample
 from domain.policy import Policy
 from domain.report import Cell, Column, Figure, Report, Section
@@ -40,6 +41,13 @@ _TITLES = {"held": "Held", "productive": "Productive", "wait": "p50 wait of batc
 
 def _build(answers: Answers, question: ReportQuestion) -> Report:
     policy = _policy(answers, question)
+    if question.window not in {None, policy.buy_of_days * DAY}:
+        message = (
+            f"report capacity, window {format_length(question.window)}: it judges the last"
+            f" {policy.buy_of_days} days, one by one (policy.buy_of_days); leave the window out, or ask for"
+            f" {policy.buy_of_days}d"
+        )
+        raise UsageError(message)
     now = ask(answers, question, "capacity_gpus", by=())
     days = [
         _figures(answers, question, now.as_of_ms - place * _DAY_MS) for place in range(policy.buy_of_days)
@@ -153,4 +161,5 @@ REPORT = Builder(
     question="Do we need more GPUs, or do we have to use better those that there are?",
     window=WINDOW,
     build=_build,
+    rests_on_samples=True,
 )

@@ -1,12 +1,13 @@
 """Whom the cluster owes, and who has what of the quotas."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 from api.answers import Answers, ReportQuestion
 from api.reports.report import Builder
 from api.reports.sections import Shown, ask, largest, side_by_side
 from domain.metric import Page
-from domain.report import Report
+from domain.report import Column, Report, Section
 
 WINDOW = timedelta(days=7)
 _DEBT = "fairness_debt_gpu_hours"
@@ -31,7 +32,11 @@ _POOLS = (
     Shown(metric="fairness_error_ratio"),
     Shown(metric="jains_index_ratio"),
     Shown(metric="capacity_without_quota_gpus"),
+    Shown(metric="lent_gpus"),
+    Shown(metric="borrowed_gpus"),
+    Shown(metric="from_unassigned_gpus"),
 )
+NOBODY_YET = "(no team yet)"
 
 
 def _build(answers: Answers, question: ReportQuestion) -> Report:
@@ -44,11 +49,15 @@ def _build(answers: Answers, question: ReportQuestion) -> Report:
     sections = (
         side_by_side(
             answers, of_pools, key="pools", title="Pools", by=("cluster", "pool"), metrics=_POOLS,
-            window=WINDOW, page=Page.FAIRNESS,
+            window=WINDOW, page=Page.FAIRNESS, note="Lent = borrowed - what is borrowed of nobody's quota.",
         ),
-        side_by_side(
-            answers, question, key="holders", title="Holders of quota, now", by=by_queue, metrics=_HOLDERS,
-            window=WINDOW, sort_by=_DEBT, page=Page.FAIRNESS,
+        _with_teams(
+            answers,
+            question,
+            side_by_side(
+                answers, question, key="holders", title="Holders of quota, now", by=by_queue,
+                metrics=_HOLDERS, window=WINDOW, sort_by=_DEBT, page=Page.FAIRNESS,
+            ),
         ),
         side_by_side(
             answers, question, key="ledger", title="The ledger of the window", by=by_queue, metrics=_LEDGER,
@@ -77,6 +86,18 @@ def _build(answers: Answers, question: ReportQuestion) -> Report:
         lead=(lead,),
         sections=sections,
     )
+
+
+def _with_teams(answers: Answers, question: ReportQuestion, holders: Section) -> Section:
+    """The holders with their teams: all of them where several share a quota."""
+    by = ("cluster", "pool", "queue")
+    quotas = ask(answers, question, "quota_gpus", by=(*by, "team"), window=WINDOW)
+    teams = {tuple(row.labels[name] for name in by): row.labels["team"] for row in quotas.rows if row.labels}
+    rows = [
+        {**row, "team": teams.get(tuple(str(row[name]) for name in by)) or NOBODY_YET} for row in holders.rows
+    ]
+    columns = (*holders.columns[:3], Column(key="team", title="Team"), *holders.columns[3:])
+    return replace(holders, columns=columns, rows=tuple(rows))
 
 
 REPORT = Builder(

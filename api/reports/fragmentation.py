@@ -17,6 +17,7 @@ _POOLS = tuple(
         "reclaimable_gpus",
         "cordoned_gpus",
         "unhealthy_gpus",
+        "unpartitioned_gpus",
         "overcommitted_gpus",
         "fragment_waste_ratio",
     )
@@ -30,6 +31,7 @@ _NODES = tuple(
         "fragmented_gpus",
         "cordoned_gpus",
         "unhealthy_gpus",
+        "unpartitioned_gpus",
     )
 )
 

@@ -65,4 +65,5 @@ REPORT = Builder(
     question="Which workloads ask for what costs others, or themselves?",
     window=WINDOW,
     build=_build,
+    rests_on_samples=True,
 )

@@ -38,8 +38,8 @@ def _build(answers: Answers, question: ReportQuestion) -> Report:
     known = any(sample.value is not None for sample in missing.rows)
     lead: tuple[str, ...] = (
         f"{_amount(missing):g} GPUs are missing from the interactive reserve now.",
-        f"{_amount(users):g} users hold more of the interactive pool than one user may.",
-        f"The queue is near its cap in {', '.join(near)}." if near else "No queue is near its cap.",
+        f"{_amount(users):g} users hold more of the interactive pool than one user may now.",
+        f"The queue is near its cap in {', '.join(near)} now." if near else "No queue is near its cap now.",
     )
     if not known:
         lead = ("No node with GPUs is known, so there is no reserve to keep.",)

@@ -93,4 +93,5 @@ REPORT = Builder(
     question="Who wastes GPU-time, how, and what work was lost?",
     window=WINDOW,
     build=_build,
+    rests_on_samples=True,
 )

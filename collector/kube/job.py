@@ -2,6 +2,7 @@
 
 import msgspec
 
+from collector.kube.placement import placement_of
 from collector.kube.requests import effective_gpu_requests
 from collector.raw import Condition, Int, Part, PodTemplate, RawObject
 from collector.wording import checkpoints, condition, created, description, owner
@@ -51,4 +52,5 @@ def _body(raw: RawJob) -> Job:
         gpu_requests_per_pod=effective_gpu_requests(template),
         priority_class=(template.priority_class_name if template else None) or "",
         queue=labels.get("kueue.x-k8s.io/queue-name", ""),
+        placement=placement_of(template),
     )

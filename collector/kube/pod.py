@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import msgspec
 
 from collector.kai.pod_words import kai_pod_group, kai_queue, kai_requests
+from collector.kube.placement import placement_of
 from collector.kube.requests import effective_gpu_requests
 from collector.raw import Condition, Int, Part, PodSpec, RawObject
 from collector.wording import (
@@ -234,6 +235,7 @@ def _body(raw: RawPod) -> Pod:
         queue=kai_queue(raw.metadata) or yunikorn_queue(raw.metadata, raw.spec),
         claims=tuple(_claims(raw)),
         yunikorn=yunikorn_task(raw.metadata, raw.spec),
+        placement=placement_of(raw.spec),
     )
 
 

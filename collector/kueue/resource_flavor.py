@@ -2,7 +2,8 @@
 
 import msgspec
 
-from collector.raw import Part, RawObject, Strings, Taint
+from collector.kube.placement import tolerations_of
+from collector.raw import Part, PodToleration, RawObject, Strings, Taint
 from collector.wording import created, description, taints
 from domain.facts import Fact, ObjectKind
 from domain.objects import ResourceFlavor
@@ -13,6 +14,7 @@ KIND = ObjectKind.RESOURCE_FLAVOR
 class Spec(Part):
     node_labels: Strings | None = None
     node_taints: list[Taint] | None = None
+    tolerations: list[PodToleration] | None = None
     topology_name: str | None = None
 
 
@@ -27,5 +29,6 @@ def facts(raw: RawResourceFlavor, observed_ms: int) -> list[Fact]:
         node_labels=raw.spec.node_labels or {},
         taints=taints(raw.spec.node_taints),
         topology=raw.spec.topology_name or "",
+        tolerations=tolerations_of(raw.spec.tolerations),
     )
     return [creation, description(raw, creation, body)]

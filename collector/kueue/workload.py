@@ -7,6 +7,7 @@ again; its count of evictions tells how many edges nobody saw.
 
 import msgspec
 
+from collector.kube.placement import placement_of
 from collector.kube.requests import effective_gpu_requests
 from collector.raw import Condition, Int, Part, PodTemplate, Quantities, RawObject, Strings
 from collector.wording import condition, created, description, gpu_counts, owners
@@ -132,7 +133,7 @@ def _pod_set(written: RawPodSet) -> PodSet:
         count=1 if written.count is None else written.count,
         min_count=written.min_count,
         gpu_requests=effective_gpu_requests(spec),
-        node_selector=(spec.node_selector if spec else None) or {},
+        placement=placement_of(spec),
     )
 
 

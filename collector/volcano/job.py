@@ -2,11 +2,13 @@
 
 import msgspec
 
+from collector.kube.placement import placement_of
 from collector.kube.requests import effective_gpu_requests
 from collector.raw import Int, Part, PodTemplate, RawObject
 from collector.wording import checkpoints, created, description, instant, owner, seen
 from domain.facts import Fact, Moment, ObjectKind, Transition
 from domain.objects import Resources, VolcanoJob
+from domain.placement import Placement
 
 KIND = ObjectKind.VOLCANO_JOB
 
@@ -65,11 +67,17 @@ def _phase(raw: RawVolcanoJob, creation: Transition) -> list[Transition]:
 
 def _body(raw: RawVolcanoJob) -> VolcanoJob:
     replicas, gpu_requests = 0, Resources()
+    placements: list[Placement | None] = []
     for task in raw.spec.tasks or ():
+        spec = task.template.spec if task.template else None
         count = 1 if task.replicas is None else task.replicas
         replicas += count
-        for resource, each in effective_gpu_requests(task.template.spec if task.template else None).items():
+        asked = effective_gpu_requests(spec)
+        for resource, each in asked.items():
             gpu_requests[resource] = gpu_requests.get(resource, 0) + each * count
+        placement = placement_of(spec)
+        if asked and placement not in placements:
+            placements.append(placement)
     return VolcanoJob(
         owner=owner(raw.metadata),
         labels=raw.metadata.labels or {},
@@ -78,4 +86,6 @@ def _body(raw: RawVolcanoJob) -> VolcanoJob:
         gpu_requests=gpu_requests,
         queue=raw.spec.queue or "",
         priority_class=raw.spec.priority_class_name or "",
+        # Of tasks that want different nodes nothing is said: their pods tell.
+        placement=placements[0] if len(placements) == 1 else None,
     )

@@ -62,6 +62,7 @@ class Answer:
     window: str
     coverage: float | None
     rows: tuple[Value, ...]
+    hints: tuple[str, ...] = ()
 
     def where(self, **labels: str) -> Value | None:
         """The first row with those labels."""
@@ -87,6 +88,7 @@ class MetricInfo:
     source: str
     labels: tuple[str, ...]
     pages: tuple[str, ...]
+    looks_back: str = ""
 
     @property
     def help(self) -> str:
@@ -104,6 +106,7 @@ class WorkloadPage:
     page: int
     page_size: int
     as_of: datetime
+    hints: tuple[str, ...] = ()
 
 
 def api_url() -> str:
@@ -211,6 +214,7 @@ def metric(name: str, *, by: Iterable[str] = (), asked: Mapping[str, str] | None
         as_of=text.parse_instant(reply["as_of"]),
         window=reply.get("window") or "",
         coverage=reply.get("coverage"),
+        hints=tuple(reply.get("hints", ())),
         rows=tuple(
             Value(
                 labels=row["labels"],
@@ -283,6 +287,7 @@ def registry() -> dict[str, MetricInfo]:
             source=item["source"],
             labels=tuple(item["labels"]),
             pages=tuple(item.get("pages", ())),
+            looks_back=str(item.get("looks_back", "")),
         )
         for item in reply["rows"]
     }
@@ -297,6 +302,7 @@ def workloads(asked: Mapping[str, str]) -> WorkloadPage:
         page=reply["page"],
         page_size=reply["page_size"],
         as_of=text.parse_instant(reply["as_of"]),
+        hints=tuple(reply.get("hints", ())),
     )
 
 

@@ -5,6 +5,7 @@ from urllib.parse import urlencode
 
 import streamlit as st
 
+from analytics.folding import OTHERS
 from dashboard.shared import format as text
 
 WINDOWS = {"": "last 24 h", "1h": "last 1 h", "6h": "last 6 h", "7d": "last 7 d", "30d": "last 30 d"}
@@ -18,9 +19,15 @@ def link(page: str, /, **params: str) -> str:
     """
     The address of a page with its filters, relative, so that it holds behind any base path.
 
+    Empty for the others of whom a viewer sees sums only: they have no page.
+
     >>> link("queues", queue="team a", cluster="")
     'queues?queue=team+a'
+    >>> link("jobs", team="others")
+    ''
     """
+    if OTHERS in params.values():
+        return ""
     chosen = {name: value for name, value in params.items() if value}
     return f"{page}?{urlencode(chosen)}" if chosen else page
 
@@ -34,13 +41,16 @@ def window_name(window: str) -> str:
     """
     A window as the API writes it, for people.
 
-    >>> window_name("1d"), window_name("6h"), window_name("")
-    ('last 24 h', 'last 6 h', 'now')
+    >>> window_name("1d"), window_name("6h"), window_name("1w"), window_name("")
+    ('last 24 h', 'last 6 h', 'last 7 d', 'now')
     """
     if not window:
         return "now"
     if window == "1d":
         return "last 24 h"
+    if window.endswith("w"):
+        # As the choice of windows calls it.
+        return f"last {7 * int(window[:-1])} d"
     return f"last {window[:-1]} {window[-1]}"
 
 
@@ -124,15 +134,18 @@ def page_number() -> int:
     return int(text_of_page) if text_of_page.isascii() and text_of_page.isdigit() and int(text_of_page) else 1
 
 
-def _turn_page() -> None:
-    st.query_params["page"] = str(st.session_state[_key("page")])
+def _turn_page(key: str) -> None:
+    st.query_params["page"] = str(st.session_state[key])
 
 
 def pages(number_of_pages: int) -> None:
     """The row of page numbers below a list."""
     if number_of_pages > 1:
-        st.session_state[_key("page")] = min(page_number(), number_of_pages)
-        st.pagination(number_of_pages, key=_key("page"), on_change=_turn_page)
+        shown = min(page_number(), number_of_pages)
+        # The address is the truth: another page is another widget, that begins there. One whose state
+        # was written would be warned of, for it has a default.
+        key = _key(f"page-{shown}")
+        st.pagination(number_of_pages, default=shown, key=key, on_change=_turn_page, args=(key,))
 
 
 def service_class(name: str = "class") -> str:

@@ -8,7 +8,9 @@ _DAY = 86_400
 _SECONDS_UNTIL = 10 * _MINUTE
 _DAYS_FROM = 2 * _DAY
 _LEAST_HOURS = 0.01
+_LEAST_SHARE = 0.005
 UNDEFINED = "–"
+NOT_KNOWN = "not known"
 # Stands for the empty queue, on the page and in its address; no queue can have such a name.
 NO_QUEUE = "(no queue)"
 
@@ -114,15 +116,33 @@ def quantity(value: float | None, unit: str) -> str:
     return gpus(value)
 
 
+def share(ratio: float) -> str:
+    """
+    A part of a whole, in a sentence.
+
+    >>> [share(ratio) for ratio in (0.0, 0.004, 0.47)]
+    ['0 %', '<1 %', '47 %']
+    """
+    return "<1 %" if 0 < ratio < _LEAST_SHARE else f"{100 * ratio:.0f} %"
+
+
 def bounded(value: float | None, unit: str, *, lower_bound: bool = False, few: bool = False) -> str:
     """
     A value with what limits it: `≥` for a lower bound, `(few)` where it rests on fewer than five.
 
+    A lower bound of nothing is not known; one that is too small to be written is more than nothing.
+
     >>> bounded(8040.0, "seconds", lower_bound=True, few=True)
     '≥ 2 h 14 m (few)'
+    >>> [bounded(value, "ratio", lower_bound=True) for value in (0.0, 0.0001)]
+    ['not known', '> 0 %']
     """
     if value is None:
         return UNDEFINED
+    if lower_bound and not value:
+        return NOT_KNOWN
+    if lower_bound and unit == "ratio" and quantity(value, unit) == quantity(0.0, unit):
+        return "> 0 %"
     return f"{'≥ ' if lower_bound else ''}{quantity(value, unit)}{' (few)' if few else ''}"
 
 

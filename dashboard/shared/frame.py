@@ -1,7 +1,7 @@
 """What surrounds every page: heading, freshness, and the states without data."""
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 
 import streamlit as st
@@ -10,11 +10,13 @@ from dashboard.shared import data, filters
 from dashboard.shared import format as text
 from dashboard.shared.data import Answer, MetricInfo
 from domain.errors import DataError, ForbiddenError, UnreachableError, UsageError
+from domain.observed import coverage_words
 
 # Set by the demo while it plays a sample.
 PLAYED = "GPULEDGER_PLAYED_SAMPLE"
 STALE_AFTER = timedelta(minutes=3)
 _SOURCES_NAMED = 3
+_HINTS_SHOWN = "_hints_shown"
 
 
 def page(title: str, lead: str, draw: Callable[[], None]) -> None:
@@ -26,11 +28,19 @@ def page(title: str, lead: str, draw: Callable[[], None]) -> None:
         draw: draws the rest.
     """
     # Streamlit leaves room above for a toolbar that we do not show.
-    st.html("<style>.stMainBlockContainer{padding-top:4rem;padding-bottom:3rem}</style>")
+    # A page has one h1, for those who hear it; it is as large as other headings of this product.
+    # What a tile says is not cut off where the window is narrow.
+    st.html(
+        "<style>.stMainBlockContainer{padding-top:4rem;padding-bottom:3rem}"
+        ".stMainBlockContainer h1{font-size:2.25rem;font-weight:600}"
+        '[data-testid="stMetricLabel"] *,[data-testid="stMetricDelta"],[data-testid="stMetricDelta"] *'
+        "{white-space:normal!important;overflow:visible!important}</style>"
+    )
     if title:
-        st.header(title, anchor=False)
+        st.title(title, anchor=False)
     if lead:
         st.caption(lead)
+    st.session_state[_HINTS_SHOWN] = set()
     try:
         banners()
         draw()
@@ -101,7 +111,7 @@ def lag_text(seconds: float | None) -> str:
 
 
 def freshness(answers: Iterable[Answer]) -> None:
-    """One line below a group of figures: window, age, coverage."""
+    """One line below a group of figures: window, age, coverage; and what is odd about the names asked for."""
     known = list(answers)
     if not known:
         return
@@ -110,17 +120,31 @@ def freshness(answers: Iterable[Answer]) -> None:
         freshness_text(
             min(answer.as_of for answer in known),
             windows,
-            [answer.coverage for answer in known if answer.coverage is not None],
+            [answer.coverage for answer in known if answer.coverage is not None and answer.window],
+            [answer.coverage for answer in known if answer.coverage is not None and not answer.window],
         )
     )
+    hints(hint for answer in known for hint in answer.hints)
 
 
-def freshness_text(as_of: datetime, windows: Iterable[str], coverages: list[float]) -> str:
-    """Window, age and coverage as one line."""
-    parts = [*sorted(windows), text.age(as_of, data.now())]
-    if coverages and min(coverages) < 1:
-        parts.append(f"rests on {100 * min(coverages):.0f} % of the sources")
-    return " · ".join(parts)
+def freshness_text(
+    as_of: datetime, windows: Iterable[str], of_windows: list[float], of_instants: Sequence[float] = ()
+) -> str:
+    """Window, age and coverage as one line; the worst coverage of figures over windows, and of states."""
+    missing = (
+        coverage_words(min(of_windows, default=None), windowed=True),
+        coverage_words(min(of_instants, default=None), windowed=False),
+    )
+    return " · ".join([*sorted(windows), text.age(as_of, data.now()), *filter(None, missing)])
+
+
+def hints(told: Iterable[str]) -> None:
+    """What is odd about the names in the address, each once on a page."""
+    shown = st.session_state.setdefault(_HINTS_SHOWN, set())
+    for hint in dict.fromkeys(told):
+        if hint not in shown:
+            shown.add(hint)
+            st.warning(f"{hint[:1].upper()}{hint[1:]}")
 
 
 def help_of(registry: dict[str, MetricInfo], name: str) -> str:

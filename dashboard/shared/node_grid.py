@@ -28,12 +28,14 @@ UNHELD = {
     "fragmented": f"background:{_HATCH.format('#E69F00')};box-shadow:inset 0 0 0 1px #E69F00",
     "cordoned": f"background:{_HATCH.format('#9AA0A6')};box-shadow:inset 0 0 0 1px #9AA0A6",
     "unhealthy": "background:#B00020",
+    "unpartitioned": f"background:{_HATCH.format('#332288')};box-shadow:inset 0 0 0 1px #332288",
 }
 MEANINGS = {
     "free": "free",
     "fragmented": "free, and of no use to anybody who waits",
     "cordoned": "free, on a node that takes no pods",
     "unhealthy": "unhealthy",
+    "unpartitioned": "of MIG cards, in no instance",
 }
 
 

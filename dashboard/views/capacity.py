@@ -134,7 +134,9 @@ def _pools(registry: dict[str, MetricInfo], asked: dict[str, str]) -> None:
 def _age(report: Json) -> None:
     st.caption(
         frame.freshness_text(
-            text.parse_instant(report["as_of"]), [filters.window_name(report["window"] or "")], []
+            text.parse_instant(report["as_of"]),
+            [filters.window_name(report["window"] or "")],
+            [] if report["coverage"] is None else [report["coverage"]],
         )
     )
 

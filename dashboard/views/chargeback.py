@@ -11,6 +11,8 @@ from dashboard.shared import format as text
 from dashboard.shared.data import Json
 from dashboard.shared.tables import Cell, Column
 
+# Less is written as 0.0.
+_LEAST_HOURS = 0.05
 LEAD = "Who held which GPU-hours in a month, what they were good for, and what they cost."
 CURRENT = "current"
 MONTHS_OFFERED = 13
@@ -22,7 +24,18 @@ COMMON = {
     "__unavailable__": "(unavailable capacity)",
     "__overlap__": "(held twice, taken off)",
     "__set_aside__": "(records set aside)",
+    "__no_team__": "(quota that no team used yet)",
     "unassigned": "unassigned",
+}
+# The kinds of lines, as an invoice calls them.
+KINDS = {
+    "held": "Held by teams",
+    "idle_share": "Idle capacity, borne by teams",
+    "unavailable_share": "Unavailable capacity, borne by teams",
+    "idle": "Idle capacity",
+    "unavailable": "Unavailable capacity",
+    "overlap": "Held twice, taken off",
+    "loss_adjustment": "Loss adjustment: of earlier days, not useful after all",
 }
 UNKNOWN_COLUMNS = (
     Column(key="node", title="Node"),
@@ -44,7 +57,14 @@ HELP = {
     "unit": "Effective cost of everything, idle capacity too, per useful GPU-hour; at most that, where the"
     " useful hours are a lower bound.",
     "commitment": "Quota that was neither used nor lent.",
+    "adjusted": "Booked as useful on an earlier day and known as lost or idle since: taken off useful here."
+    " The hours were paid when they were held, so it costs nothing.",
+    "lent": "Unused quota that others of the pool used meanwhile.",
+    "borrowed": "Held above the own quota.",
+    "worth": "At the average effective price of the GPU model that day. A note: it is in no cost above.",
 }
+# Name in the statement, title.
+NOTES = (("lent", "Lent"), ("borrowed", "Borrowed"), ("unused_commitment", "Unused"))
 
 
 def main() -> None:
@@ -55,11 +75,10 @@ def main() -> None:
 def _draw() -> None:
     month, asked = _filters()
     by_team = data.chargeback(month, by=("team",), asked=asked)
+    frame.hints(by_team["hints"])
     if not by_team["rows"]:
-        st.info(
-            f"Nothing was held in {by_team['month']}, and no node with GPUs is known. Take another month, "
-            "or import a recording with `gpuledger import k8s FOLDER`."
-        )
+        why = by_team["nothing_because"]
+        st.info(f"{why[:1].upper()}{why[1:]}.")
         _age(by_team)
         return
     st.success(verdict(by_team))
@@ -68,6 +87,8 @@ def _draw() -> None:
     _tiles(by_team)
     _age(by_team)
     _teams(by_team)
+    _invoice(by_team)
+    _quotas(by_team)
     _days(data.chargeback(month, by=("day", "kind"), asked=asked))
     _books(by_team)
     _download(by_team, asked)
@@ -101,7 +122,7 @@ def verdict(statement: dict[str, Json]) -> str:
         statement: by team.
     """
     total, currency = statement["total"], statement["currency"]
-    teams = [row for row in statement["rows"] if not row["team"].startswith("__")]
+    teams = [row for row in statement["rows"] if not row["team"].startswith("__") and row["held_gpu_hours"]]
     until = "" if statement["complete"] else " so far"
     came_to = f"{_amount(total['effective_cost'])} {currency}; " if currency else ""
     held = f"{_hours(total['held_gpu_hours'])} GPU-hours were held"
@@ -110,7 +131,7 @@ def verdict(statement: dict[str, Json]) -> str:
         return f"{sentence} by no team."
     biggest = max(teams, key=lambda row: (row["held_gpu_hours"], row["team"]))
     whole = total["held_gpu_hours"]
-    share = f" ({100 * biggest['held_gpu_hours'] / whole:.0f} %)" if whole else ""
+    share = f" ({text.share(biggest['held_gpu_hours'] / whole)})" if whole else ""
     return f"{sentence}, most by {biggest['team']}: {_hours(biggest['held_gpu_hours'])} GPU-hours{share}."
 
 
@@ -170,6 +191,11 @@ def _teams(statement: dict[str, Json]) -> None:
             else []
         ),
         *(
+            [Column(key="loss_adjustment", title="Adjusted, GPU-h", help=HELP["adjusted"], number=True)]
+            if statement["total"]["loss_adjustment_gpu_hours"]
+            else []
+        ),
+        *(
             [
                 Column(key="list", title=f"List, {currency}", help=HELP["list"], number=True),
                 Column(key="effective", title=f"Effective, {currency}", help=HELP["effective"], number=True),
@@ -180,10 +206,89 @@ def _teams(statement: dict[str, Json]) -> None:
         ),
     ]
     whole = [{"team": "All", **statement["total"]}]
+    # Who only has quota is charged nothing, and stands with what was lent and borrowed.
+    charged = [row for row in statement["rows"] if row["gpu_hours"] or row["loss_adjustment_gpu_hours"]]
+    charged.sort(key=lambda row: row["team"] in COMMON)
     st.subheader(f"Teams, {statement['month']}", anchor=False)
+    tables.show(columns, [_row(row, no_cause) for row in [*charged, *whole]], caption="teams and their cost")
+
+
+def _invoice(statement: dict[str, Json]) -> None:
+    """The kinds of lines and their sum: that is the whole bill, to the cent."""
+    currency = statement["currency"]
+    told = [row for row in statement["by_kind"] if row["gpu_hours"] or row["loss_adjustment_gpu_hours"]]
+    columns = [
+        Column(key="what", title="Lines"),
+        Column(key="hours", title="GPU-h", number=True, help=HELP["all"]),
+        Column(key="useful", title="Useful, GPU-h", number=True, help=HELP["useful"]),
+        Column(key="not_useful", title="Not useful, GPU-h", number=True, help=HELP["not_useful"]),
+    ]
+    if currency:
+        columns += [
+            Column(key="effective", title=f"Effective, {currency}", help=HELP["effective"], number=True),
+            Column(key="billed", title=f"Billed, {currency}", help=HELP["billed"], number=True),
+        ]
+
+    def line(what: str, row: dict[str, Json], *, caused: bool) -> dict[str, Cell | str]:
+        bound = row["causes_lower_bound"]
+        return {
+            "what": what,
+            "hours": _hours(row["gpu_hours"]),
+            "useful": _hours(row["useful_gpu_hours"], at_least=bound) if caused else "",
+            "not_useful": _hours(row["not_useful_gpu_hours"], at_least=bound) if caused else "",
+            **{name: _amount(row[f"{name}_cost"]) for name in ("effective", "billed")},
+        }
+
+    order = list(KINDS)
+    told.sort(key=lambda row: order.index(row["kind"]) if row["kind"] in order else len(order))
+    lines = [
+        line(
+            KINDS.get(row["kind"], text.words(row["kind"])),
+            row,
+            caused=row["kind"] in {"held", "loss_adjustment"},
+        )
+        for row in told
+    ]
+    st.subheader("From the lines to the invoice", anchor=False)
     tables.show(
-        columns, [_row(row, no_cause) for row in [*statement["rows"], *whole]], caption="teams and their cost"
+        columns,
+        [*lines, line("= the invoice", statement["total"], caused=True)],
+        caption="the invoice by kind",
     )
+
+
+def _quotas(statement: dict[str, Json]) -> None:
+    """What each team lent, borrowed and left unused, and whether lent is what was borrowed."""
+    st.subheader("Quota lent, borrowed and left unused", anchor=False)
+    rows = [row for row in statement["rows"] if row["lent_gpu_hours"] is not None]
+    if not rows:
+        st.caption(f"Not known: {statement['no_commitment_because']}.")
+        return
+    currency = statement["currency"]
+    columns = [Column(key="team", title="Team")]
+    for name, title in NOTES:
+        meaning = HELP["commitment" if name == "unused_commitment" else name]
+        columns.append(Column(key=name, title=f"{title}, GPU-h", number=True, help=meaning))
+        if currency:
+            worth = f"{title}, worth {currency}"
+            columns.append(Column(key=f"{name}_cost", title=worth, number=True, help=HELP["worth"]))
+    tables.show(
+        columns,
+        [
+            {"team": COMMON.get(row["team"], row["team"])}
+            | {name: _hours(row[f"{name}_gpu_hours"]) for name, _ in NOTES}
+            | {f"{name}_cost": _amount(row[f"{name}_cost"]) for name, _ in NOTES}
+            for row in [*rows, {"team": "All", **statement["total"]}]
+        ],
+        caption="quota lent, borrowed and left unused",
+    )
+    from_nobody = statement["from_unassigned_gpu_hours"]
+    if from_nobody is not None:
+        total = statement["total"]
+        st.caption(
+            f"Lent {_hours(total['lent_gpu_hours'])} = borrowed {_hours(total['borrowed_gpu_hours'])} -"
+            f" {_hours(from_nobody)} GPU-hours that came from no holder's quota."
+        )
 
 
 def _row(row: dict[str, Json], no_cause: str) -> dict[str, Cell | str]:
@@ -202,13 +307,16 @@ def _row(row: dict[str, Json], no_cause: str) -> dict[str, Cell | str]:
         ),
         "centre": row.get("cost_centre") or "",
         "all": hours("gpu_hours"),
-        **{name: hours(f"{name}_gpu_hours") for name in ("held", "useful", "not_useful", "unattributed")},
+        **{
+            name: hours(f"{name}_gpu_hours")
+            for name in ("held", "useful", "not_useful", "unattributed", "loss_adjustment")
+        },
         **{name: _amount(row[f"{name}_cost"]) for name in ("list", "effective", "billed")},
     }
 
 
 def _days(statement: dict[str, Json]) -> None:
-    hours = {(row["day"], row["kind"]): row["gpu_hours"] for row in statement["rows"]}
+    hours = {(row["day"], row["kind"]): row["gpu_hours"] for row in statement["rows"] if row["gpu_hours"]}
     if not hours:
         return
     st.subheader(f"GPU-hours by day, days of {statement['zone']}", anchor=False)
@@ -269,11 +377,16 @@ def _age(statement: dict[str, Json]) -> None:
     over = text.instant(text.parse_instant(statement["start_at"]))
     until = text.instant(text.parse_instant(statement["end_at"]))
     age = text.age(text.parse_instant(statement["as_of"]), data.now())
-    st.caption(f"{over} to {until} · {statement['billing']} · {age}")
+    month = f"the month of {statement['zone']}, {over} to {until}"
+    st.caption(f"{month} · {statement['billing']} · {age}")
 
 
 def _hours(value: float | None, *, at_least: bool = False) -> str:
-    return text.UNDEFINED if value is None else f"{'≥ ' if at_least else ''}{value:,.1f}"
+    if value is None:
+        return text.UNDEFINED
+    if at_least and value < _LEAST_HOURS:
+        return "> 0" if value else text.NOT_KNOWN
+    return f"{'≥ ' if at_least else ''}{value:,.1f}"
 
 
 def _amount(value: str | float | None) -> str:

@@ -22,6 +22,7 @@ COLUMNS = {
     "reclaimable_gpus": "Reclaimable",
     "cordoned_gpus": "Cordoned",
     "unhealthy_gpus": "Unhealthy",
+    "unpartitioned_gpus": "Unpartitioned",
     "overcommitted_gpus": "Overcommitted",
 }
 # What cannot hide behind its neighbour: more than none of it is worth a look.
@@ -137,7 +138,14 @@ def _ladder(registry: dict[str, MetricInfo], asked: dict[str, str]) -> None:
 
 
 def _nodes(asked: dict[str, str]) -> None:
-    names = ("capacity_gpus", "free_gpus", "fragmented_gpus", "cordoned_gpus", "unhealthy_gpus")
+    names = (
+        "capacity_gpus",
+        "free_gpus",
+        "fragmented_gpus",
+        "cordoned_gpus",
+        "unhealthy_gpus",
+        "unpartitioned_gpus",
+    )
     answers = {name: data.metric(name, by=NODE, asked=asked) for name in names}
     held = data.metric("held_gpus", by=(*NODE, "team"), asked=asked)
     activity = _activity(asked)
@@ -168,13 +176,10 @@ def _nodes(asked: dict[str, str]) -> None:
                     "fragmented": amounts["fragmented_gpus"],
                     "cordoned": amounts["cordoned_gpus"],
                     "unhealthy": amounts["unhealthy_gpus"],
+                    "unpartitioned": amounts["unpartitioned_gpus"],
                 },
                 notes=(
-                    *(
-                        [f"busy, 24 h: {text.quantity(activity[place['node']], 'ratio')}"]
-                        if place["node"] in activity
-                        else []
-                    ),
+                    *([f"busy, 24 h: {activity[place['node']]}"] if place["node"] in activity else []),
                     *(["what is free is not known"] if unknown else []),
                 ),
             )
@@ -185,13 +190,14 @@ def _nodes(asked: dict[str, str]) -> None:
     frame.freshness([*answers.values(), held])
 
 
-def _activity(asked: dict[str, str]) -> dict[str, float]:
-    """How busy each node's GPUs are, where GPU metrics are read."""
+def _activity(asked: dict[str, str]) -> dict[str, str]:
+    """How busy each node's GPUs are, in words, where GPU metrics are read."""
     try:
         answer = data.metric(ACTIVITY, by=("node",), asked=asked)
     except (UsageError, data.NotFoundError):
         return {}
-    return {row.labels["node"]: row.value for row in answer.by("node") if row.value is not None}
+    rows = (row for row in answer.by("node") if row.value is not None)
+    return {row.labels["node"]: row.shown(answer.unit) for row in rows}
 
 
 if __name__ == "__main__":

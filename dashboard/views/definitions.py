@@ -29,7 +29,11 @@ MARKS = (
         "last 24 h · as of 10:00",
         "How far back a figure looks, and the instant that it is about; what happens later never changes it.",
     ),
-    ("coverage 80 %", "Part of what the figure rests on was not observed."),
+    (
+        "80 % of the window was observed",
+        "In the rest of it nobody read the cluster, or its GPU metrics. The figure is about what was seen.",
+    ),
+    ("rests on 80 % of the sources", "The others were not read in time: what happened since is missing."),
 )
 COLUMNS = (
     Column(key="title", title="Metric"),
@@ -82,7 +86,8 @@ def _metric(info: MetricInfo) -> None:
     st.markdown(info.definition)
     unit = text.UNIT_NAMES.get(info.unit, info.unit)
     labels = ", ".join(f"`{label}`" for label in info.labels) or "none"
-    st.caption(f"`{info.name}` · unit: {unit} · kept apart by: {labels} · source: {info.source}")
+    over = f" · {info.looks_back}" if info.looks_back else ""
+    st.caption(f"`{info.name}` · unit: {unit}{over} · kept apart by: {labels} · source: {info.source}")
 
 
 def _states() -> None:

@@ -31,6 +31,7 @@ OF_POOL = (
     ("fairness_error_ratio", "fairness error"),
     ("jains_index_ratio", "Jain's index"),
     ("capacity_without_quota_gpus", "in no quota"),
+    ("from_unassigned_gpus", "borrowed of nobody's quota"),
 )
 LEDGER = (
     ("entitled", "entitled_gpu_hours", "+ entitled"),
@@ -42,6 +43,7 @@ POINTS = 12
 # Less than this is not worth a sentence or a line.
 NOTHING_OWED = 0.05
 LINES_SHOWN = 8
+NOBODY_YET = "(no team yet)"
 
 
 def main() -> None:
@@ -71,11 +73,14 @@ def _draw() -> None:
     shown = [row for row in states["debt"].by(*BY) if row.value is not None and _line(row) in lines]
     _verdict(shown)
     _debt_over_time(registry, asked, states["debt"], shown, window)
+    teams = _teams(data.metric("quota_gpus", by=(*BY, "team"), asked=asked))
     pools = {metric: data.metric(metric, by=POOL, asked=asked) for metric, _ in OF_POOL}
     models = data.metric("pool_capacity_gpus", by=(*POOL, "gpu_model"), asked=asked)
     for name in dict.fromkeys(line[:2] for line in lines):
         _pool_line(registry, name, pools, models)
-        _pool_table(registry, name[1], states, [line for line in lines if line[:2] == name])
+        inside = [line for line in lines if line[:2] == name]
+        _pool_table(registry, states, inside, teams)
+        _loans(states, pools["from_unassigned_gpus"], inside)
     _ledger(registry, asked, states["debt"], lines, window)
     frame.freshness([*states.values(), *pools.values()])
 
@@ -92,6 +97,11 @@ def _filters() -> tuple[dict[str, str], str, str]:
     with columns[3]:
         frame.auto_refresh()
     return filters.asked(cluster=cluster), pool, window or "1d"
+
+
+def _teams(quotas: Answer) -> dict[tuple[str, ...], str]:
+    """Whose each line is: a team, all that share it, or nobody's yet."""
+    return {_line(row): row.labels["team"] or NOBODY_YET for row in quotas.by(*BY, "team")}
 
 
 def _line(row: Value) -> tuple[str, ...]:
@@ -149,19 +159,39 @@ def _pool_line(
 
 def _pool_table(
     registry: dict[str, MetricInfo],
-    pool: str,
     states: Mapping[str, Answer],
     lines: Sequence[tuple[str, ...]],
+    teams: Mapping[tuple[str, ...], str],
 ) -> None:
     columns = [
         Column(key="queue", title="Holder of quota"),
+        Column(key="team", title="Team", help="Who uses the quota; all of them where several share it."),
         *(
             Column(key=key, title=title, number=True, help=_definition(registry, metric))
             for key, metric, title in STATES
         ),
     ]
-    rows = [_row(states, dict(zip(BY, line, strict=True))) for line in lines]
-    tables.show(columns, rows, caption=f"holders of quota in pool {pool}")
+    rows = [
+        _row(states, dict(zip(BY, line, strict=True))) | {"team": teams.get(line, NOBODY_YET)}
+        for line in lines
+    ]
+    tables.show(columns, rows, caption=f"holders of quota in pool {lines[0][1]}")
+
+
+def _loans(states: Mapping[str, Answer], unassigned: Answer, lines: Sequence[tuple[str, ...]]) -> None:
+    """Whether what is lent is what is borrowed: each side is a figure of its own."""
+
+    def whole(key: str) -> float:
+        found = (states[key].where(**dict(zip(BY, line, strict=True))) for line in lines)
+        return sum(row.value or 0.0 for row in found if row is not None)
+
+    nobodys = unassigned.where(**dict(zip(POOL, lines[0], strict=False)))
+    if not whole("borrowed") or nobodys is None or nobodys.value is None:
+        return
+    st.caption(
+        f"Lent {text.gpus(whole('lent'))} = borrowed {text.gpus(whole('borrowed'))} - "
+        f"{text.gpus(nobodys.value)} GPUs of nobody's quota."
+    )
 
 
 def _row(states: Mapping[str, Answer], labels: Mapping[str, str]) -> dict[str, Cell | str]:

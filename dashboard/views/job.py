@@ -47,7 +47,7 @@ def _draw(uid: str) -> None:
 
 def _verdict(workload: dict[str, Json], as_of: datetime, target_seconds: float | None) -> None:
     found = verdict.judge(workload, as_of=as_of, target_seconds=target_seconds)
-    st.header(_literal(f"{workload['namespace']}/{workload['name']}"), anchor=False)
+    st.title(_literal(f"{workload['namespace']}/{workload['name']}"), anchor=False)
     (st.error if found.late else st.info)(_literal(found.sentence))
 
 

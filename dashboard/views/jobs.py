@@ -28,6 +28,7 @@ def _draw() -> None:
     asked = _filters()
     listed = data.workloads({**asked, "page": str(filters.page_number()), "page_size": str(PAGE_SIZE)})
     pages = max(1, -(-listed.total // PAGE_SIZE))
+    frame.hints(listed.hints)
     if not listed.total:
         st.info("No workload matches these filters. Set one of them to *all*.")
     elif not listed.items:

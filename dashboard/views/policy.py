@@ -11,13 +11,14 @@ from dashboard.shared.tables import Cell, Column
 
 LEAD = "Whether the interactive reserve is kept, how full the queue is, and what can be written better."
 POOL = ("cluster", "gpu_model")
+# What looks back names its window in `{window}`.
 RESERVE = {
     "interactive_reserve_shortfall_gpus": "Missing now",
-    "interactive_reserve_shortfall_gpu_hours": "Missing in the window, GPU-h",
-    "free_gpus": "Free",
-    "preemptible_gpus": "Preemptible",
-    "interactive_domination_ratio": "Largest user's part",
-    "interactive_domination_users": "Users above their part",
+    "interactive_reserve_shortfall_gpu_hours": "Missing, {window}, GPU-h",
+    "free_gpus": "Free now",
+    "preemptible_gpus": "Preemptible now",
+    "interactive_domination_ratio": "Largest user's part now",
+    "interactive_domination_users": "Users above their part now",
 }
 BAD = {
     "interactive_reserve_shortfall_gpus",
@@ -73,18 +74,25 @@ def _reserve(registry: dict[str, MetricInfo], asked: dict[str, str], limits: Map
     short, users = missing.total(), answers["interactive_domination_users"].total()
     if short or users:
         st.error(
-            f"{text.gpus(short)} GPUs are missing from the reserve of {part}; "
+            f"Now {text.gpus(short)} GPUs are missing from the reserve of {part}; "
             f"{text.count(round(users), 'user')} above their part of the interactive pool."
         )
     else:
-        st.success(f"The reserve of {part} is kept on every model, and no user takes more than their part.")
+        st.success(
+            f"Now the reserve of {part} is kept on every model, and no user takes more than their part."
+        )
     columns = [
         *(
             Column(key=name, title=title)
             for name, title in (("cluster", "Cluster"), ("gpu_model", "GPU model"))
         ),
         *(
-            Column(key=name, title=title, number=True, help=_definition(registry, name))
+            Column(
+                key=name,
+                title=title.format(window=filters.window_name(answers[name].window)),
+                number=True,
+                help=_definition(registry, name),
+            )
             for name, title in RESERVE.items()
         ),
     ]
@@ -127,10 +135,10 @@ def _backpressure(
     warned = part >= limits.get("queue_cap_warn_ratio", 1)
     tiles = st.columns(3)
     shown = (
-        ("Waiting, workloads", text.gpus(depth.total()), depth.metric, ""),
-        ("Of the cap", full.rows[0].shown(full.unit), full.metric, "near the cap" if warned else ""),
+        ("Waiting now, workloads", text.gpus(depth.total()), depth.metric, ""),
+        ("Of the cap, now", full.rows[0].shown(full.unit), full.metric, "near the cap" if warned else ""),
         (
-            "Until the cap is reached",
+            f"Until the cap is reached, as the queue grew in the {filters.window_name(soon.window)}",
             soon.rows[0].shown(soon.unit),
             soon.metric,
             soon.rows[0].undefined_because,

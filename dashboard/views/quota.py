@@ -9,7 +9,10 @@ from dashboard.shared import format as text
 from dashboard.shared.data import Json
 from dashboard.shared.tables import Cell, Column
 
-LEAD = "What last week's waste and debts say about quotas. Nothing is changed until somebody applies a patch."
+LEAD = (
+    "What a finished week's waste, and the debts at its end, say about quotas. Nothing is changed until"
+    " somebody applies a patch."
+)
 OPEN = ("proposed", "approved")
 WAYS = {
     "cut": "cut: waste above what is tolerated",
@@ -19,20 +22,26 @@ WAYS = {
     "gift": "gift: the cluster owes it",
     "spare_up": "the cohort's own: what was cut and given to nobody",
 }
-# Name, what it is called, its unit.
+# Name, what it is called, its unit, and what it is of; a debt is of an instant.
 EVIDENCE = (
-    ("agreed_gpus", "Agreed quota", "gpus"),
-    ("hell_ratio", "Hell ratio", "ratio"),
-    ("wastage_ratio", "Wastage ratio", "ratio"),
-    ("penalty_gpus", "Penalty, GPUs", "gpus"),
-    ("debt_gpu_hours", "Owed, GPU-hours", "gpus"),
-    ("gpu_hours", "Held, GPU-hours", "gpus"),
-    ("coverage", "Coverage", "ratio"),
+    ("agreed_gpus", "Agreed quota, GPUs", "gpus", "When the proposal was made"),
+    ("hell_ratio", "Hell ratio", "ratio", "Over week {week}, {start} to {end}"),
+    ("wastage_ratio", "Wastage ratio", "ratio", "Over week {week}, {start} to {end}"),
+    ("penalty_gpus", "Penalty, GPUs", "gpus", "Of week {week}, {start} to {end}"),
+    (
+        "debt_gpu_hours",
+        "Owed at week's end, GPU-h",
+        "gpu_hours",
+        "What the cluster owed when week {week} ended, {end}",
+    ),
+    ("gpu_hours", "Held in the week, GPU-h", "gpu_hours", "Over week {week}, {start} to {end}"),
+    ("coverage", "Coverage", "ratio", "The part of week {week} that was observed, {start} to {end}"),
 )
 COLUMNS = (
     Column(key="id", title="Proposal"),
     Column(key="pool", title="Pool"),
     Column(key="holder", title="Holder"),
+    Column(key="week", title="Week", help="Whose waste and debts it rests on."),
     Column(key="from", title="From, GPUs", number=True),
     Column(key="to", title="To, GPUs", number=True),
     Column(key="used", title="Used now", help="GPUs of the quota that are reserved now.", number=True),
@@ -73,8 +82,8 @@ def _draw() -> None:
     st.caption(text.age(text.parse_instant(reply["as_of"]), data.now()))
     if not rows:
         st.info(
-            "Proposals are made when a week has ended, of queues of which enough was observed in it. "
-            "`gpuledger quota propose` makes them for imported data."
+            "Proposals are made when a week has ended, of queues of which enough was observed in it, and "
+            "made anew when more is known of it."
         )
     if waiting:
         tables.show(COLUMNS, [_row(row) for row in waiting], caption="proposals that wait for a decision")
@@ -123,15 +132,21 @@ def _proposal(row: dict[str, Json]) -> None:
     st.subheader(f"{holder}: {row['before_gpus']} to {row['after_gpus']} GPUs", anchor=row["id"])
     st.markdown(row["because"])
     known = [entry for entry in EVIDENCE if entry[0] in row["evidence"]]
-    for where, (name, label, unit) in zip(st.columns(len(known) or 1), known, strict=False):
+    start, end = (text.instant(text.parse_instant(row[f"week_{edge}_at"])) for edge in ("start", "end"))
+    if known:
+        st.caption(f"Evidence of week {row['week']}, {start} to {end}, pool {row['pool']}:")
+    for where, (name, label, unit, of) in zip(st.columns(len(known) or 1), known, strict=False):
         where.metric(
             label,
             text.quantity(row["evidence"][name], unit),
-            help=f"Week {row['week']}, pool {row['pool']}.",
+            help=f"{of.format(week=row['week'], start=start, end=end)}.",
             border=True,
         )
     for each in row["funding"]:
-        st.caption(f"{each['gpus']} GPUs of it come from {each['proposal']}, and only after that is applied.")
+        st.caption(
+            f"{text.count(each['gpus'], 'GPU')} of it from {each['proposal']}, and only after that is"
+            " applied."
+        )
     if row["waits_until_free"]:
         st.caption("More is used now than this leaves: by default it waits until that is over.")
     if row["exposed"]:

@@ -102,13 +102,13 @@ def verdict(wasted: Answer, held: Answer, causes: Answer) -> tuple[str, bool]:
     known = [row for row in wasted.by("team") if row.value is not None]
     most = max(known, key=lambda row: row.value or 0.0, default=None)
     unseen = unknown_share(causes)
-    unseen_told = f" Of {100 * unseen:.0f} % of held time nobody knows whether it was used." if unseen else ""
+    unseen_told = f" Of {text.share(unseen)} of held time nobody knows whether it was used." if unseen else ""
     if most is None or not most.value:
         window = filters.window_name(wasted.window)
         return f"No waste of anybody's own making, {window}.{unseen_told}", False
     team = most.labels["team"]
     whole = held.where(team=team)
-    share = f" ({100 * most.value / whole.value:.0f} %)" if whole and whole.value else ""
+    share = f" ({text.share(most.value / whole.value)})" if whole and whole.value else ""
     of = f" of the {text.gpu_hours(whole.value)} it held{share}" if whole and whole.value else ""
     cause = main_cause(causes, team)
     how = f", mostly {text.words(cause)}: {MEANINGS[cause]}" if cause else ""

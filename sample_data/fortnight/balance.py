@@ -46,10 +46,15 @@ class PoolState:
     others: dict[str, float] = field(default_factory=lambda: defaultdict(float))
 
     def capacity(self) -> float:
-        """GPUs that are schedulable or held by the queues, less those that others hold."""
+        """
+        GPUs that are schedulable or held by the queues, less those that others hold.
+
+        Of a node whose cards are cut differently those count that the queues have quota for: the
+        rest nobody could ever get through them.
+        """
         total = 0.0
         for node, (open_, offers) in self.offered.items():
-            total += offers - self.others[node] if open_ else self.on_node[node]
+            total += max(offers - self.others[node] if open_ else 0.0, self.on_node[node])
         return total
 
     def entitle(self) -> None:
@@ -232,10 +237,11 @@ def _of_quotas(site: Site, quotas: list[Json]) -> Iterable[_Change]:
 
 def _of_nodes(site: Site, capacity: list[Json]) -> Iterable[_Change]:
     flavor_of = {node: flavor for flavor in site.flavors.values() for node in flavor.nodes}
+    shared_out = set(site.kinds())
     for row in capacity:
         flavor = flavor_of[row["node"]]
-        cards = sum(one.cards * one.parts * one.micro_gpus for one in flavor.carvings) / _MICRO
-        offers = 0.0 if row["gone"] else cards - row["missing"]
+        cards = sum(one.gpus for one in flavor.carvings if (flavor.name, one.resource) in shared_out)
+        offers = 0.0 if row["gone"] else float(cards) - row["missing"]
         at_ms = round(row["at"] * 1000)
         yield _Change(at_ms, flavor.name, "node", row["node"], offers, open_=row["schedulable"])
 
@@ -251,6 +257,8 @@ def _of_life(life: Life, site: Site, *, counts: bool, end_ms: int) -> Iterable[_
         if pod.bound_ms is not None
     ]
     for start, end, pod in stays:
+        if (flavor, request.resource) not in site.kinds():
+            continue
         where = "others" if life.bare else "on_node"
         yield _Change(start, flavor, where, pod.node, request.gpus * size)
         yield _Change(end, flavor, where, pod.node, -request.gpus * size)

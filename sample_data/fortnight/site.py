@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
+from fractions import Fraction
 from typing import TypeAlias
 
 GPU = "nvidia.com/gpu"
@@ -16,13 +17,18 @@ Kind: TypeAlias = tuple[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Carving:
-    """Cards that are cut alike: `parts` devices of one resource from each, `micro_gpus` big."""
+    """Cards that are cut alike: `parts` devices of one resource from each, each that `share` of a card."""
 
     resource: str
     cards: int
     parts: int = 1
-    micro_gpus: int = 1_000_000
+    share: Fraction = Fraction(1)
     profile: str = ""
+
+    @property
+    def gpus(self) -> Fraction:
+        """What all its devices are together; less than its cards where slices are left over."""
+        return self.cards * self.parts * self.share
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,8 +52,8 @@ class Flavor:
         return {carving.resource: carving.cards * carving.parts for carving in self.carvings}
 
     def micro_gpus(self, resource: str) -> int:
-        """One device of that name."""
-        return next(one.micro_gpus for one in self.carvings if one.resource == resource)
+        """One device of that name, rounded down."""
+        return int(1_000_000 * next(one.share for one in self.carvings if one.resource == resource))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,7 +225,7 @@ def _flavors(*, a100: int, h100: int, l40s: int, mig: int) -> dict[str, Flavor]:
             model_name="NVIDIA L40S",
             memory_mib=46_068,
             nodes=nodes("l40s", l40s),
-            carvings=(Carving(resource=SHARED_GPU, cards=4, parts=4, micro_gpus=250_000),),
+            carvings=(Carving(resource=SHARED_GPU, cards=4, parts=4, share=Fraction(1, 4)),),
         ),
         Flavor(
             name="mig",
@@ -228,8 +234,8 @@ def _flavors(*, a100: int, h100: int, l40s: int, mig: int) -> dict[str, Flavor]:
             memory_mib=81_920,
             nodes=nodes("mig", mig),
             carvings=(
-                Carving(resource=MIG_SMALL, cards=2, parts=7, micro_gpus=142_857, profile="1g.10gb"),
-                Carving(resource=MIG_LARGE, cards=2, parts=2, micro_gpus=428_571, profile="3g.40gb"),
+                Carving(resource=MIG_SMALL, cards=2, parts=7, share=Fraction(1, 7), profile="1g.10gb"),
+                Carving(resource=MIG_LARGE, cards=2, parts=2, share=Fraction(3, 7), profile="3g.40gb"),
             ),
         ),
     )

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from analytics.chargeback.quota_lines import NOTE_COSTS, NOTES
 from analytics.chargeback.statement import COSTS, DIMENSIONS
 from analytics.wastage.causes import Cause
 from api.answers import Question, Record
@@ -34,10 +35,18 @@ def chargeback() -> None:
 
 @_group.command("show")
 def show(  # noqa: PLR0913 (each parameter is an option)
+    which: Annotated[
+        str | None,
+        typer.Argument(
+            help="Year and month in the billing zone, or current.",
+            metavar="[YYYY-MM]",
+            show_default="current",
+        ),
+    ] = None,
     *,
     month: Annotated[
-        str, typer.Option("--month", help="Year and month in the billing zone.", metavar="YYYY-MM")
-    ] = "current",
+        str | None, typer.Option("--month", help="The same.", show_default="current", metavar="YYYY-MM")
+    ] = None,
     by: Annotated[
         str,
         typer.Option(
@@ -59,6 +68,13 @@ def show(  # noqa: PLR0913 (each parameter is an option)
     data_dir: DataDir = None,
 ) -> None:
     """Show the statement of a month, or of its days until now."""
+    if which is not None and month is not None:
+        message = f"{which} --month {month}: expected one month; leave one of them out"
+        raise UsageError(message)
+    label = "current" if which is None and month is None else which or month or ""
+    if not label.strip():
+        message = f"month {label!r}: expected year and month, for example 2026-10, or current"
+        raise UsageError(message)
     if output not in (*FORMATS, _MARKDOWN):
         message = f"-o {output}: {nearest(output, (*FORMATS, _MARKDOWN))}"
         raise UsageError(message)
@@ -68,13 +84,15 @@ def show(  # noqa: PLR0913 (each parameter is an option)
         filters=options.filters(team=team, queue=queue, gpu_model=model, cluster=cluster),
     )
     with open_reader(Given(config=config, data_dir=data_dir).settings()) as reader:
-        document = reader.chargeback(month, question)
+        document = reader.chargeback(label, question)
     dimensions = question.by or ()
     match output:
         case "json":
             typer.echo(json.dumps(document, indent=2, default=str))
         case "csv" | "parquet":
             write(document | {"rows": [_with_decimals(row) for row in document["rows"]]}, output, ())
+        case _ if not document["rows"]:
+            remark(document["nothing_because"])
         case _:
             columns = _columns(dimensions, document)
             shown = [column for column in columns if output == "wide" or not column.wide]
@@ -85,7 +103,7 @@ def show(  # noqa: PLR0913 (each parameter is an option)
 
 def _with_decimals(row: Record) -> Record:
     """Costs come over HTTP as texts; a table's column of amounts is of numbers."""
-    return row | {name: None if row[name] is None else Decimal(row[name]) for name in COSTS}
+    return row | {name: None if row[name] is None else Decimal(row[name]) for name in (*COSTS, *NOTE_COSTS)}
 
 
 def _columns(dimensions: tuple[str, ...], document: Record) -> list[Column]:
@@ -100,6 +118,8 @@ def _columns(dimensions: tuple[str, ...], document: Record) -> list[Column]:
         return text
 
     money = document["currency"] or ""
+    adjusted = document["total"]["loss_adjustment_gpu_hours"]
+    lends = document["total"]["lent_gpu_hours"] is not None
     centres = [Column(title="cost-centre", text=of("cost_centre", _text))]
     return [
         *(Column(title=name.replace("_", "-"), text=of(name, _text)) for name in dimensions),
@@ -117,6 +137,11 @@ def _columns(dimensions: tuple[str, ...], document: Record) -> list[Column]:
             for cause in Cause
             if cause is not Cause.USEFUL
         ),
+        *(
+            [Column(title="adjusted-gpu-h", text=of("loss_adjustment_gpu_hours", words.number))]
+            if adjusted
+            else []
+        ),
         Column(title="unattributed-gpu-h", text=of("unattributed_gpu_hours", words.number), wide=True),
         *(
             Column(
@@ -125,6 +150,18 @@ def _columns(dimensions: tuple[str, ...], document: Record) -> list[Column]:
                 wide=name == "contracted_cost",
             )
             for name in COSTS
+        ),
+        *(
+            Column(
+                title=f"{name}-gpu-h".replace("_", "-"),
+                text=of(f"{name}_gpu_hours", words.number),
+                wide=not lends,
+            )
+            for name in NOTES
+        ),
+        *(
+            Column(title=f"{name.replace('_', '-')} {money}".rstrip(), text=of(name, _text), wide=True)
+            for name in NOTE_COSTS
         ),
     ]
 
@@ -143,6 +180,8 @@ def _remark_on(document: Record) -> None:
     """Over which days, whether the books close, and what is not known."""
     state = "the whole month" if document["complete"] else f"its days until {document['as_of']}"
     remark(f"{document['month']} in {document['zone']}, {state}, {document['billing']}")
+    for hint in document["hints"]:
+        remark(f"note: {hint}")
     books = document["books"]
     if books is not None:
         parts = {name: words.number(books[f"{name}_gpu_hours"]) for name in ("capacity", "held", "idle")}
@@ -151,9 +190,48 @@ def _remark_on(document: Record) -> None:
             f"GPU-hours: capacity {parts['capacity']} = held {parts['held']} + idle {parts['idle']}"
             f" + unavailable {more['unavailable']} - overlap {more['overlap']}"
         )
-    missing = {"money": "money", "useful and not useful": "causes", "unused commitment": "commitment"}
+    if document["currency"]:
+        remark(_invoice(document))
+    _remark_on_hours(document["total"], document["from_unassigned_gpu_hours"])
+    missing = {
+        "money": "money",
+        "useful and not useful": "causes",
+        "lent, borrowed and unused commitment": "commitment",
+    }
     for what, name in missing.items():
         if document[f"no_{name}_because"]:
             remark(f"no {what}: {document[f'no_{name}_because']}")
     if document["unknown"]:
         remark(f"{len(document['unknown'])} stretches on nodes are not known: figures are lower bounds there")
+
+
+def _invoice(document: Record) -> str:
+    """What the lines come to, by kind: they sum to the total to the cent."""
+    parts = [
+        f"{row['kind'].replace('_', ' ')} {row['effective_cost']}"
+        for row in document["by_kind"]
+        if Decimal(row["effective_cost"])
+    ]
+    return (
+        f"effective cost, {document['currency']}: {' + '.join(parts) or 0} = {_effective(document['total'])}"
+    )
+
+
+def _effective(total: Record) -> str:
+    return f"{total['effective_cost']}; billed {total['billed_cost']}"
+
+
+def _remark_on_hours(total: Record, from_nobody: float | None) -> None:
+    """What was corrected of earlier days, and whether what is lent is what is borrowed."""
+    adjusted = total["loss_adjustment_gpu_hours"]
+    if adjusted:
+        remark(
+            f"loss adjustment: {words.number(adjusted)} GPU-hours that earlier days booked as useful turned"
+            " out not to be; they are taken off useful here, at no cost: held time is paid once"
+        )
+    if from_nobody is not None:
+        remark(
+            f"GPU-hours of quota: lent {words.number(total['lent_gpu_hours'])} = borrowed"
+            f" {words.number(total['borrowed_gpu_hours'])} - {words.number(from_nobody)} from no holder's"
+            " quota"
+        )

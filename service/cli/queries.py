@@ -7,6 +7,7 @@ import typer
 from api.answers import ListQuestion, Question, Record
 from api.parameters import MAX_PAGE_SIZE, nearest
 from domain.errors import UsageError
+from domain.observed import coverage_words
 from domain.workload import State
 from service import words
 from service.cli import options
@@ -178,6 +179,7 @@ def workloads(  # noqa: PLR0913 (each parameter is an option)
     if output in {"table", "wide"}:
         shown = len(document["rows"])
         remark(f"{shown} of {document['total']} workloads as of {document['as_of']}")
+        _tell(document["hints"])
 
 
 def _states(given: list[str]) -> tuple[str, ...]:
@@ -208,12 +210,20 @@ def _remark_on(document: Record) -> None:
     if document["window"]:
         parts.append(f"window {document['window']}")
     coverage = document["coverage"]
-    parts.append("coverage unknown" if coverage is None else f"coverage {coverage:.0%}")
+    missing = coverage_words(coverage, windowed=document["window"] is not None)
+    parts.append("coverage unknown" if coverage is None else missing or "coverage 100%")
     remark(", ".join(parts))
+    _tell(document["hints"])
     if any(row["lower_bound"] for row in document["rows"]):
         remark(">= : the true value is at least this")
     if any(row["few"] for row in document["rows"]):
         remark("*  : rests on fewer than five workloads")
+
+
+def _tell(hints: list[str]) -> None:
+    """What is odd about the names that were asked for."""
+    for hint in hints:
+        remark(f"note: {hint}")
 
 
 def _write_one(workload: Record, output: str) -> None:

@@ -2,8 +2,6 @@
 
 import getpass
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -18,11 +16,14 @@ from service.cli.output import check_format, field, remark, table, write
 from service.cli.reader import Reader, open_reader
 from service.running import found
 from service.settings import Settings
-from store.embedded import Store
 
 _group = typer.Typer(help="Which quotas should change, and why.", no_args_is_help=True, rich_markup_mode=None)
+_ANSWER_SECONDS = 120.0
 _OPEN = frozenset({"proposed", "approved"})
 ProposalId = Annotated[str, typer.Argument(help="As `gpuledger quota list` shows it.", metavar="ID")]
+
+# The rest of the evidence is of the week; a debt is of an instant.
+_AT_WEEKS_END = {"debt_gpu_hours": "gpu-hours owed when the week ended"}
 
 _COLUMNS = (
     field("id", "id"),
@@ -161,23 +162,15 @@ def propose(
     data_dir: DataDir = None,
 ) -> None:
     """
-    Make the proposals of a finished week, anew where there are some; a running serve makes them by itself.
+    Make the proposals of a finished week, anew where there are some, also while the store is served.
 
-    Do it again after importing GPU metrics of that week: without them nobody's quota moves.
+    They are made by themselves when a week is over, and again when more is known of it, such as GPU metrics
+    that came late. Where somebody decided on a proposal, only this command makes the others anew.
     """
-    from domain import calendar
-    from service.clocks import clock_of
-    from service.quota import Proposer, finished_week
+    from service.quota_orders import PROPOSE
 
-    settings = Given(config=config, data_dir=data_dir).settings()
-    with _own_store(settings) as store:
-        agreement = settings.money.agreement()
-        as_of_ms = clock_of(settings, store).now_ms()
-        period = calendar.week(week, agreement.zone) if week else finished_week(as_of_ms, agreement)
-        proposer = Proposer(store, settings.thresholds(), agreement, settings.quota)
-        for name in cluster or store.clusters():
-            made = proposer.propose(name, period, as_of_ms, again=True)
-            typer.echo(f"{name}, week {period.label}: {len(made)} proposals {' '.join(made)}".rstrip())
+    asked = {"week": week, "clusters": list(cluster or ())}
+    _order(Given(config=config, data_dir=data_dir).settings(), PROPOSE, asked)
 
 
 @_group.command("reject")
@@ -188,33 +181,37 @@ def reject(
     config: Config = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Reject a proposal; it is kept, with who rejected it."""
-    from service import quota as proposals
-    from service.clocks import clock_of
+    """Reject a proposal, also while the store is served; it is kept, with who rejected it."""
+    from service.quota_orders import REJECT
 
-    settings = Given(config=config, data_dir=data_dir).settings()
-    with _own_store(settings) as store:
-        at_ms = clock_of(settings, store).now_ms()
-        proposals.reject(store, proposal_id, who=getpass.getuser(), note=note, at_ms=at_ms)
-    typer.echo(f"{proposal_id} is rejected")
+    asked = {"id": proposal_id, "who": getpass.getuser(), "note": note}
+    _order(Given(config=config, data_dir=data_dir).settings(), REJECT, asked)
 
 
-@contextmanager
-def _own_store(settings: Settings) -> Iterator[Store]:
-    """The store, for a command that writes; raises StoreError while serve holds it, or without one."""
-    running = found(settings.serve_file)
-    if running is not None:
-        message = (
-            f"{settings.store_file} is held by gpuledger serve (pid {running.pid}), which makes proposals by"
-            " itself; stop it to write"
-        )
-        raise StoreError(message)
+def _order(settings: Settings, order: str, asked: Record) -> None:
+    """Let a running serve do it, else do it with the store; raises StoreError without one."""
+    from service.orders import give
+
+    if found(settings.serve_file) is not None:
+        typer.echo(give(settings.orders_dir, order, json.dumps(asked), seconds=_ANSWER_SECONDS))
+        return
     if not settings.store_file.exists():
         message = f"{settings.store_file}: there is no store yet; say with --data-dir where it lies"
         raise StoreError(message)
+    from service.clocks import clock_of
+    from service.quota_orders import QuotaOrders
+    from store.embedded import Store
+
     store = Store.open(settings.store_file, memory_limit=settings.store.memory_limit)
     try:
-        yield store
+        orders = QuotaOrders(
+            store=store,
+            policy=settings.thresholds(),
+            agreement=settings.money.agreement(),
+            terms=settings.quota,
+            clock=clock_of(settings, store),
+        )
+        typer.echo(orders.handlers()[order](json.dumps(asked)))
     finally:
         store.close()
 
@@ -228,9 +225,10 @@ def _show(proposal: Record) -> None:
     typer.echo(f"{proposal['id']}   {proposal['state']}   {proposal['pool']}   {holder}")
     typer.echo(f"{proposal['before_gpus']} -> {proposal['after_gpus']} GPU ({proposal['kind']})")
     typer.echo(proposal["because"])
-    typer.echo("\nEVIDENCE of week " + proposal["week"])
+    typer.echo(f"\nEVIDENCE of week {proposal['week']}, {_during(proposal)}")
     for name, value in proposal["evidence"].items():
-        typer.echo(f"  {name.replace('_', '-').ljust(16)}   {words.number(value)}")
+        shown = _AT_WEEKS_END.get(name, name.replace("_", "-"))
+        typer.echo(f"  {shown.ljust(16)}   {words.number(value)}")
     for each in proposal["funding"]:
         typer.echo(f"  {each['gpus']} GPU come from {each['proposal']}")
     if proposal["used_gpus"] is not None:
@@ -245,6 +243,10 @@ def _show(proposal: Record) -> None:
         typer.echo(f"\nPATCH   {proposal['command']}\n{_json(proposal['patch'])}")
         typer.echo(f"\nINVERSE\n{_json(proposal['inverse'])}")
     typer.echo("\n" + table(proposal["audit"], _AUDIT))
+
+
+def _during(proposal: Record) -> str:
+    return f"{words.instant(proposal['week_start_at'])} to {words.instant(proposal['week_end_at'])} UTC"
 
 
 def _export(proposal: Record, folder: Path) -> None:

@@ -20,7 +20,7 @@ from api.answers import (
     metric_record,
 )
 from api.reports import REPORTS
-from api.reports.report import document
+from api.reports.report import made
 from domain.errors import DataError, ForbiddenError, ProductError, StoreError, UnreachableError, UsageError
 from domain.window import format_instant
 from service.running import Running, found
@@ -86,7 +86,7 @@ class StoreReader:
 
     def report(self, name: str, question: ReportQuestion) -> Record:
         """One report."""
-        return document(REPORTS[name].build(self._answers, question))
+        return made(REPORTS[name], self._answers, question)
 
     def chargeback(self, month: str, question: Question) -> Record:
         """A month's statement."""

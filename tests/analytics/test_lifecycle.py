@@ -323,3 +323,36 @@ def test_a_workload_that_is_admitted_again_is_placing_until_its_pods_come() -> N
     )
     life = live(workload_facts(queueing, pod("a", 1, bound_s=2, deleted_s=20, gone_s=22)))
     assert course(life)[-2:] == [("queued", 22, 40), ("placing", 40, None)]
+
+
+def test_a_member_that_is_preempted_while_the_others_go_on_does_not_end_the_attempt() -> None:
+    members = [pod(name, 0, bound_s=2, runs=[(3, 500, 0)], ended=(500, "Succeeded")) for name in "ab"]
+    victim = pod(
+        "c", 0, bound_s=2, disrupted=(100, "PreemptionByScheduler"), gone_s=110, runs=[(3, 110, 143)]
+    )
+    anew = pod("d", 112, bound_s=150, runs=[(151, 500, 0)], ended=(500, "Succeeded"))
+    life = live(workload_facts(kueue(0, body=kueue_body(count=3)), *members, victim, anew))
+    assert [(a.number, a.start_ms, a.end_ms, a.outcome) for a in life.attempts] == [
+        (1, 2_000, 500_000, Outcome.SUCCEEDED)
+    ]
+    assert [(e.at_ms, e.preempted) for e in life.evictions] == [(100_000, True)]
+    cuts = {holding.pod_uid: (holding.cut, holding.cut_known_ms) for holding in life.holdings}
+    assert cuts == {"a": ("", None), "b": ("", None), "c": ("preempted", 130_000), "d": ("", None)}
+
+
+def test_a_gang_that_ends_with_its_preempted_member_was_preempted() -> None:
+    others = [pod(name, 0, bound_s=2, runs=[(3, 105, 1)], ended=(105, "Failed")) for name in "ab"]
+    victim = pod("c", 0, bound_s=2, disrupted=(100, "PreemptionByScheduler"), gone_s=110)
+    life = live(workload_facts(kueue(0, body=kueue_body(count=3)), *others, victim))
+    assert [attempt.outcome for attempt in life.attempts] == [Outcome.PREEMPTED]
+    assert {holding.cut for holding in life.holdings} == {""}
+
+
+def test_a_node_lost_under_one_member_is_that_members_loss_alone() -> None:
+    catalog = Catalog(nodes={"n9": [NodeStretch(from_ms=0, gone_ms=100_000, model="A100", replicas=1)]})
+    kept = pod("a", 0, bound_s=2, runs=[(3, 500, 0)], ended=(500, "Succeeded"))
+    lost = pod("b", 0, bound_s=2, runs=[(3, None, None)], node="n9")
+    anew = pod("c", 120, bound_s=130, runs=[(131, 500, 0)], ended=(500, "Succeeded"))
+    life = live(workload_facts(kueue(0, body=kueue_body(count=2)), kept, lost, anew, catalog=catalog))
+    assert [attempt.outcome for attempt in life.attempts] == [Outcome.SUCCEEDED]
+    assert {h.pod_uid: h.cut for h in life.holdings if h.cut} == {"b": "infra_failed"}

@@ -50,8 +50,13 @@ def test_every_metric_answers_for_every_subset_of_one_dimension(client: TestClie
             )
 
 
-def test_coverage_is_zero_long_after_the_last_reading(client: TestClient) -> None:
-    assert client.get(DEPTH, params={"as_of": "2026-03-03T00:00:00Z"}).json()["coverage"] == 0.0
+def test_an_instant_after_now_is_refused_and_now_is_told(client: TestClient) -> None:
+    reply = client.get(DEPTH, params={"as_of": "2026-03-02T11:01:01Z"})
+    assert reply.status_code == 400
+    told = "nothing is known of the time after 2026-03-02T11:00:00.000Z; ask for that instant"
+    assert told in reply.json()["detail"]
+    # Clocks differ: what is a minute ahead is answered.
+    assert client.get(DEPTH, params={"as_of": "2026-03-02T11:01:00Z"}).status_code == 200
 
 
 def test_depth_counts_who_waited_at_the_instant_asked_for(client: TestClient) -> None:

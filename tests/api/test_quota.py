@@ -81,10 +81,17 @@ def test_what_a_foreign_team_runs_has_no_name() -> None:
     from api.viewer import Role
 
     viewer = Viewer(name="ada", role=Role.RESEARCHER, teams=frozenset({"red"}))
-    shown = ResearcherAnswers(None, viewer)._own_exposed(  # type: ignore[arg-type]
-        {"teams": ["red", "blue"], "exposed": [{"team": "red", "name": "r"}, {"team": "blue", "name": "b"}]}
-    )
-    assert shown == {"teams": ["red"], "exposed": [{"team": "red", "name": "r"}]}
+    proposal = {
+        "teams": ["red", "blue"],
+        "exposed": [{"team": "red", "name": "r"}, {"team": "blue", "name": "b"}],
+        "funding": [{"proposal": "q-1", "gpus": 2}, {"proposal": "q-2", "gpus": 3}],
+    }
+    shown = ResearcherAnswers(None, viewer)._told_of(proposal, {"q-1"})  # type: ignore[arg-type]
+    assert shown == {
+        "teams": ["red"],
+        "exposed": [{"team": "red", "name": "r"}],
+        "funding": [{"proposal": "q-1", "gpus": 2}, {"proposal": "others", "gpus": 3}],
+    }
 
 
 def test_an_earlier_instant_knows_no_later_proposal(week: Week) -> None:

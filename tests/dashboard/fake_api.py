@@ -250,6 +250,7 @@ def _page(rows: list[Json], as_of: datetime | None, *, page: int = 1, size: int 
         "total": len(rows),
         "page": page,
         "page_size": size,
+        "hints": [],
         "rows": shown,
     }
 
@@ -280,19 +281,15 @@ def sources(scenario: Scenario) -> list[Json]:
 def registry() -> list[Json]:
     return [
         {
-            "name": name,
-            "unit": unit,
             "kind": "counter" if unit == "total" else "gauge",
-            "title": title,
             "definition": f"What {title.lower()} means, in a sentence.",
-            "source": "Kueue conditions",
             "labels": ["cluster", "queue", "service_class"],
             "dimensions": ["cluster", "queue", "service_class", "team"],
-            "extra_labels": [],
             "windowed": name in _WINDOWED,
-            "window_seconds": None,
-            "pages": ["home", "queues"],
+            "looks_back": "over the window asked for" if name in _WINDOWED else "at an instant",
         }
+        | {"name": name, "unit": unit, "title": title, "source": "Kueue conditions", "extra_labels": []}
+        | {"window_seconds": None, "pages": ["home", "queues"]}
         for name, (unit, title) in {**METRICS, **fake_fairness.METRICS}.items()
     ]
 
@@ -316,6 +313,7 @@ def answer(  # noqa: PLR0911 (one per route)
                 "as_of": text(scenario.as_of),
                 "window": query.get("window", "1d") if name in fake_fairness.WINDOWED else None,
                 "coverage": 1.0,
+                "hints": [],
                 "rows": rows,
             }
         # Counters began to count in the window: before it there was nothing.
@@ -337,6 +335,7 @@ def answer(  # noqa: PLR0911 (one per route)
             "as_of": text(scenario.as_of),
             "window": "1d" if name in _WINDOWED else None,
             "coverage": 0.97 if scenario.name == "stale" else 1.0,
+            "hints": ["no queue 'nowhere' is known"] if query.get("queue") == "nowhere" else [],
             "rows": rows,
         }
     if path == "workloads":

@@ -16,6 +16,7 @@ METRICS = {
     "fairness_error_ratio": ("ratio", "Fairness error"),
     "jains_index_ratio": ("ratio", "Jain's index"),
     "capacity_without_quota_gpus": ("gpus", "Capacity without quota"),
+    "from_unassigned_gpus": ("gpus", "Borrowed of nobody's quota"),
     "entitled_gpu_hours": ("gpu_hours", "Entitled GPU-hours"),
     "received_gpu_hours": ("gpu_hours", "Received GPU-hours"),
     "forgiven_gpu_hours": ("gpu_hours", "Forgiven GPU-hours"),
@@ -32,6 +33,7 @@ _POOLS: dict[str, dict[str, float | None]] = {
     "fairness_error_ratio": {"all/a100": 0.25, "all/h100": 0.0},
     "jains_index_ratio": {"all/a100": 0.815, "all/h100": None},
     "capacity_without_quota_gpus": {"all/a100": 0.0, "all/h100": 3.0},
+    "from_unassigned_gpus": {"all/a100": 8.5, "all/h100": 8.0},
 }
 _OF_HOLDERS = [name for name in METRICS if name not in _POOLS]
 
@@ -54,6 +56,7 @@ def rows(name: str, by: list[str], *, scenario: str, past: bool) -> list[Json]:
 
 def _labels(by: list[str], pool: str, queue: str) -> dict[str, str]:
     every = {"cluster": "north", "pool": pool, "queue": queue, "gpu_model": pool.removeprefix("all/").upper()}
+    every["team"] = "shared by audio, video" if queue == "vision" else queue
     return {label: every[label] for label in by}
 
 

@@ -16,6 +16,10 @@ _LINES = (
     ("vision", "held", 400.0, 380.0),
     ("__idle__", "idle", 300.0, None),
 )
+_NOTES = ("lent", "borrowed", "unused_commitment")
+# Team, and what its quota lent, borrowed and left unused, GPU-hours.
+_QUOTAS = (("nlp", (0.0, 60.0, 0.0)), ("shared by audio, video", (48.0, 0.0, 12.0)))
+_ADJUSTED = 5.5
 
 
 def figures(gpu_hours: float, useful: float | None, *, held: bool, priced: bool) -> Json:
@@ -27,7 +31,18 @@ def figures(gpu_hours: float, useful: float | None, *, held: bool, priced: bool)
         "held_gpu_hours": gpu_hours if held else 0.0,
         **causes,
         "causes_lower_bound": False,
+        "loss_adjustment_gpu_hours": 0.0,
         **dict.fromkeys(_COSTS, f"{2 * gpu_hours:.2f}" if priced else None),
+        **notes(None, priced=priced),
+    }
+
+
+def notes(hours: tuple[float, ...] | None, *, priced: bool) -> Json:
+    """What a quota lent, borrowed and left unused, and its worth at 2 per GPU-hour."""
+    told = dict.fromkeys(_NOTES) if hours is None else dict(zip(_NOTES, hours, strict=True))
+    return {f"{name}_gpu_hours": value for name, value in told.items()} | {
+        f"{name}_cost": f"{2 * value:.2f}" if priced and value is not None else None
+        for name, value in told.items()
     }
 
 
@@ -40,7 +55,24 @@ def statement(as_of: str, by: list[str], *, scenario: str) -> Json:
         | figures(hours, useful, held=kind == "held", priced=priced)
         for team, kind, hours, useful in _LINES
     ]
+    quotas = () if scenario == "no quotas" else _QUOTAS
+    rows += [
+        {name: value for name, value in (parts | {"team": team, "kind": "quota"}).items() if name in by}
+        | figures(0.0, 0.0, held=False, priced=priced)
+        | notes(hours, priced=priced)
+        for team, hours in quotas
+    ]
     whole = figures(1600.5, 1280.25, held=True, priced=priced)
+    whole |= {"loss_adjustment_gpu_hours": _ADJUSTED}
+    if quotas:
+        whole |= notes((48.0, 60.0, 12.0), priced=priced)
+    by_kind = [
+        {"kind": "held"} | figures(1600.5, 1285.75, held=True, priced=priced),
+        {"kind": "idle"} | figures(300.0, None, held=False, priced=priced),
+        {"kind": "loss_adjustment"}
+        | figures(0.0, -_ADJUSTED, held=False, priced=priced)
+        | {"loss_adjustment_gpu_hours": _ADJUSTED},
+    ]
     books = {"capacity": 1900.5, "held": 1600.5, "idle": 300.0, "unavailable": 0.0, "overlap": 0.0}
     unknown = {
         "cluster": "north",
@@ -53,13 +85,19 @@ def statement(as_of: str, by: list[str], *, scenario: str) -> Json:
         "month": "2026-10",
         **dict.fromkeys(("as_of", "start_at", "end_at"), as_of),
         "complete": False,
+        "nothing_because": "nothing was held in 2026-10 and no node with GPUs is known then"
+        if empty
+        else None,
         "zone": "Europe/Berlin",
         "currency": "EUR" if priced else None,
         "billing": "showback",
         "no_money_because": None if priced else "no prices are set",
         "no_causes_because": None,
-        "no_commitment_because": "no quota is known in these days",
-        "unused_commitment_gpu_hours": None,
+        "no_commitment_because": None if quotas else "no quota is known in these days",
+        "hints": [],
+        "unused_commitment_gpu_hours": 12.0 if quotas else None,
+        "from_unassigned_gpu_hours": 12.0 if quotas else None,
+        "by_kind": by_kind,
         "total": whole | {"unit_cost": 2.97 if priced else None, "unit_cost_upper_bound": False},
         "books": {f"{name}_gpu_hours": value for name, value in (books | {"difference": 0.0}).items()},
         "unknown": [unknown] if scenario == "unknown nodes" else [],

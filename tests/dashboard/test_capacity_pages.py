@@ -142,9 +142,13 @@ def test_the_policy_page_tells_the_reserve_and_the_lint(open_site: Open) -> None
     app = open_site("policy", site())
     shown = words(app)
     # A100: 20 % of 16 are 3.2, 5 are free. H100: 20 % of 7 are 1.4, and none is free.
-    assert "1.4 GPUs are missing from the reserve of 20.0 %" in shown
-    assert "Waiting, workloads 1" in shown
-    assert "Of the cap 0.2 %" in shown
+    assert "Now 1.4 GPUs are missing from the reserve of 20.0 %" in shown
+    # Each figure names its window, or that it is of now.
+    assert "Waiting now, workloads 1" in shown
+    assert "Of the cap, now 0.2 %" in shown
+    assert "Until the cap is reached, as the queue grew in the last 1 h" in shown
+    for title in ("Missing now", "Missing, last 24 h, GPU-h", "Free now", "Largest user&#x27;s part now"):
+        assert f">{title}<" in shown, title
     assert "not observed: volumes of pods are not collected" in shown
     assert "jobs?team=nlp" in shown
     assert charts(app) == ["Workloads that break each rule, by team"]

@@ -52,7 +52,7 @@ def test_nodes_that_nobody_knows_are_told(open_page: Open) -> None:
 def test_an_empty_month_is_a_sentence(open_page: Open) -> None:
     app = open_page("chargeback", Scenario(name="empty"))
     assert not app.exception
-    assert "Nothing was held in 2026-10" in words(app)
+    assert "Nothing was held in 2026-10 and no node with GPUs is known then." in words(app)
 
 
 def test_a_month_of_the_address_is_the_one_that_is_asked_for(open_page: Open) -> None:

@@ -22,7 +22,7 @@ JOB = {"uid": "uid-7"}
 
 def words(app: AppTest) -> str:
     """Everything that a reader sees as text."""
-    kinds = ("header", "subheader", "markdown", "caption", "info", "warning", "error", "success")
+    kinds = ("title", "header", "subheader", "markdown", "caption", "info", "warning", "error", "success")
     found = [getattr(element, "value", "") for kind in kinds for element in app.get(kind)]
     found += [element.proto.body for element in app.get("html")]
     found += [f"{tile.label} {tile.value} {tile.delta}" for tile in app.metric]
@@ -85,6 +85,20 @@ def test_stale_sources_are_told_on_every_page(page: str, open_page: Open) -> Non
     assert not app.exception
     assert any("Stale data." in warning.value for warning in app.warning)
     assert any("Not live." in info.value and "2 h 0 m ago" in info.value for info in app.info)
+
+
+def test_a_page_says_how_much_of_the_window_was_observed(open_page: Open) -> None:
+    def captions(scenario: str) -> str:
+        return " ".join(caption.value for caption in open_page("queues", Scenario(name=scenario)).caption)
+
+    assert "last 24 h · " in captions("stale")
+    assert "97 % of the window was observed" in captions("stale")
+    assert "observed" not in captions("")
+
+
+def test_a_queue_that_does_not_exist_is_told_once(open_page: Open) -> None:
+    app = open_page("queues", Scenario(), queue="nowhere")
+    assert [warning.value for warning in app.warning] == ["No queue 'nowhere' is known"]
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -229,3 +243,18 @@ def test_a_played_sample_is_called_so(open_page: Open, monkeypatch: pytest.Monke
     app = open_page("home", Scenario(age=timedelta(hours=2)))
     assert any("Played sample." in info.value for info in app.info)
     assert not any("Not live." in info.value for info in app.info)
+
+
+def test_a_list_of_several_pages_opens_without_a_warning(
+    open_page: Open, caplog: pytest.LogCaptureFixture
+) -> None:
+    # Streamlit warns, with a trace, of a widget that has a default and whose state was written too.
+    app = open_page("jobs", Scenario(), page="2")
+    (pagination,) = app.get("pagination")
+    assert pagination.proto.default == 2
+    assert [line for line in caplog.messages if "Session State" in line] == []
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_has_one_title(open_page: Open, page: str) -> None:
+    assert len(open_page(page, Scenario(), **params(page)).title) == 1

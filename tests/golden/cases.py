@@ -72,10 +72,13 @@ DEFAULTS: dict[str, dict[str, Any]] = {
         "engine": True,
         "micro_gpus": MICRO_PER_GPU,
     },
+    "observed_stretch": {"kind": "GPU metrics", "source": "exporter/n1", "node": "n1"},
     "gpu_hour": {"node": "n1", "device": "GPU-0", "gpu_model": "A100"},
     "transition": {"uid": "p", "kind": "Pod"},
     "member": {},
     "node_device": {
+        "labels": "{}",
+        "taints": "[]",
         "gpu_model": "A100",
         "resource": "nvidia.com/gpu",
         "replicas": 1,
@@ -83,6 +86,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
         "allocatable": 8,
         "schedulable": True,
     },
+    "queue_flavor": {"queue": "main", "resource": "nvidia.com/gpu", "flavor": "a100"},
     "pod_device": {"resource": "nvidia.com/gpu", "devices": 1},
     "workload_shape": {"resource": "nvidia.com/gpu", "pods": 1, "devices": 1},
 }

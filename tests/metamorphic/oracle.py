@@ -169,6 +169,7 @@ _OF_FAIRNESS = dict.fromkeys(
         "over_quota_gpus",
         "pool_capacity_gpus",
         "capacity_without_quota_gpus",
+        "from_unassigned_gpus",
         "fairness_error_ratio",
         "jains_index_ratio",
         "fairness_debt_gpu_hours",
@@ -180,7 +181,7 @@ _OF_FAIRNESS = dict.fromkeys(
 )
 _OF_CAPACITY = {
     **dict.fromkeys(
-        ("capacity_gpus", "cordoned_gpus", "overcommitted_gpus", "unhealthy_gpus"),
+        ("capacity_gpus", "cordoned_gpus", "overcommitted_gpus", "unhealthy_gpus", "unpartitioned_gpus"),
         "tests/analytics/fragmentation/test_nodes.py",
     ),
     **dict.fromkeys(

@@ -9,7 +9,7 @@ from typing import Any
 
 from streamlit.testing.v1 import AppTest
 
-TEXTS = ("header", "subheader", "markdown", "caption", "info", "warning", "error", "success")
+TEXTS = ("title", "header", "subheader", "markdown", "caption", "info", "warning", "error", "success")
 # How long ago the sample was recorded is told by the machine's clock.
 _AGO = re.compile(r", (?:<?\d+ [smhd] ?)+ago")
 _ROW, _HEAD, _CELL = (

@@ -152,7 +152,7 @@ def test_sources_do_not_change(pair: Pair, open_page: Open) -> None:
 def test_the_jobs_own_page_says_that_there_is_none(pair: Pair, open_page: Open) -> None:
     before, after = (rendering(open_page("job", world, uid=pair.uid)) for world in (pair.before, pair.after))
     assert not [told for kind, told in before.texts if kind == "warning"]
-    assert ("header", _name(pair)) in before.texts
+    assert ("title", _name(pair)) in before.texts
     (warning,) = [told for kind, told in after.texts if kind == "warning"]
     assert warning.startswith(f"**Not found.** workload '{pair.uid}': there is none that you may see")
     assert not after.tiles

@@ -28,8 +28,9 @@ def everything(store: Store, as_of_ms: int) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, metric in REGISTRY.items():
         for dimension in metric.dimensions:
-            rows = answers.metric(name, Question(as_of_ms=as_of_ms, by=(dimension,))).rows
-            found[f"{name} by {dimension}"] = sorted(map(repr, rows))
+            answer = answers.metric(name, Question(as_of_ms=as_of_ms, by=(dimension,)))
+            found[f"{name} by {dimension}"] = sorted(map(repr, answer.rows))
+            found[f"coverage of {name}"] = answer.coverage
     listing = answers.workloads(ListQuestion(as_of_ms=as_of_ms, page_size=1000))
     for row in listing.rows:
         uid = str(row["uid"])

@@ -73,7 +73,12 @@ def told(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     assert keep_parts(store, CLUSTER, read_parquet(folder / SAMPLES, source="dcgm")).set_aside == Counter()
     tenancy, policy = settings.tenancy_rules(), settings.thresholds()
     books_of(store, tenancy=tenancy, policy=policy, clock=FixedClock(end_ms)).refresh()
-    yield Told(sample.truth, store)
+    told = Told(sample.truth, store)
+    # What follows compares one by one: nothing to compare must not look like agreement.
+    assert told.truth["balances"]
+    assert {len(truth["attempts"]) > 1 for truth in told.workloads.values()} == {False, True}
+    assert {bool(truth["waits"]) for truth in told.workloads.values()} >= {True}
+    yield told
     store.close()
 
 
@@ -132,6 +137,19 @@ def test_quota_demand_entitlement_and_lending_agree(told: Told) -> None:
     for row, share in _shares(told):
         for name in ("quota", "demand", "held", "entitled", "lent", "borrowed"):
             assert share[name] / MICRO_PER_GPU == pytest.approx(row[name], abs=1e-4), (name, row)
+
+
+def test_capacity_of_every_pool_agrees(told: Told) -> None:
+    spans: dict[Any, list[Any]] = defaultdict(list)
+    for span in told.store.rows("select * from pool_span order by start_ms", {}):
+        spans[span["pool"]].append(span)
+    theirs = {(row["at"], row["pool"]): row["capacity"] for row in told.truth["balances"]}
+    ours = {
+        (at, pool): [span for span in spans[pool] if span["start_ms"] < round(at * 1000)][-1]["capacity"]
+        for at, pool in theirs
+    }
+    assert {pool for _, pool in theirs} == {"company/a100", "company/h100", "company/l40s", "company/mig"}
+    assert {key: micro / MICRO_PER_GPU for key, micro in ours.items()} == pytest.approx(theirs, abs=1e-4)
 
 
 def test_debts_agree(told: Told) -> None:

@@ -99,7 +99,8 @@ def test_later_samples_never_change_an_earlier_answer(store: Store) -> None:
 
 
 def row(**given: Any) -> dict[str, Any]:
-    return {"team": "nlp", "node": "n1", "seen": 0, "active": 0, "own_seen": 0, "own_active": 0} | given
+    columns = {"seen": 0, "active": 0, "own_seen": 0, "own_active": 0, "is_missing": False}
+    return {"team": "nlp", "node": "n1"} | columns | given
 
 
 def asked(*by: str) -> Ask:

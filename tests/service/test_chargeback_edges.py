@@ -32,6 +32,12 @@ def test_what_stood_idle_before_anybody_read_the_nodes_is_unknown_and_not_billed
     )  # fmt: skip
     store.append(Batch(cluster="north", descriptions=[seen]))
     statement = told(store, as_of_ms=hours(72))
+    before = told(store, month="2026-08", as_of_ms=hours(72))
+    assert (before["rows"], statement["nothing_because"]) == ([], None)
+    assert before["nothing_because"] == (
+        "nothing was held in 2026-08 and no node with GPUs is known then; clusters were first read at"
+        " 2026-10-03T00:00:00.000Z: ask for that month or a later one"
+    )
     gap = [each for each in statement["unknown"] if each["because"] == UNREAD]
     assert [(each["start_at"], each["end_at"]) for each in gap] == [
         ("2026-10-01T00:00:00.000Z", "2026-10-03T00:00:00.000Z")

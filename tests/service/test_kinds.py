@@ -280,7 +280,7 @@ def test_a_claim_that_pods_share_is_held_once_by_one_after_the_other() -> None:
     feed.see("DELETED", first, at(20))
     store = feed.settled()
     assert workloads(store) == [("Job", "j", 1, 1.0)]
-    assert {minute: value(store, "held_gpus", at(minute)) for minute in (3, 10, 30)} == {3: 1, 10: 1, 30: 1}
+    assert {minute: value(store, "held_gpus", at(minute)) for minute in (6, 10, 30)} == {6: 1, 10: 1, 30: 1}
 
 
 def test_a_claim_that_workloads_share_is_held_once() -> None:

@@ -24,7 +24,7 @@ MONTH = ("--month", "2026-03", *AS_OF)
 def data_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A store with a week of red and blue, and its proposals; prices in the settings."""
     folder = tmp_path / "data"
-    week = site(store=Store.open(folder / "gpuledger.duckdb"))
+    week = site(store=Store.open(folder / "gpuledger.duckdb"), read_until_ms=NOW - 1000)
     _propose(week)
     week.store.close()
     settings = tmp_path / "gpuledger.yaml"
@@ -48,8 +48,12 @@ def test_a_month_is_shown_by_team_with_its_books(data_dir: Path, capsys: pytest.
     out, err = said(capsys, data_dir, "chargeback", "show", *MONTH)
     lines = [line.split() for line in out.splitlines()]
     assert lines[0][:2] == ["TEAM", "COST-CENTRE"]
-    # Red held 1,000 GPU-hours at 2.50 and 2.00; three tenths of them were lost.
-    assert lines[3] == ["red", "CC-7", "1000", "1000", "700", "300", "2500.00", "2000.00", "0.00"]
+    # Red held 1,000 GPU-hours at 2.50 and 2.00; three tenths of them were lost. Its quota of 40 stands in the
+    # books of the last hour only.
+    money = ["2500.00", "2000.00", "0.00"]
+    assert lines[3] == ["red", "CC-7", "1000", "1000", "700", "300", *money, "0", "0", "40"]
+    assert "effective cost, EUR: held 4000.00 + idle 26880.00 = 30880.00; billed 0.00" in err
+    assert "GPU-hours of quota: lent 0 = borrowed 0 - 0 from no holder's quota" in err
     # A node of eighty GPUs for eight days and an hour of March.
     assert lines[-1][:5] == ["total", "-", "15440", "2000", "1700"]
     assert "GPU-hours: capacity 15440 = held 2000 + idle 13440 + unavailable 0 - overlap 0" in err
@@ -79,9 +83,27 @@ def test_a_month_is_written_in_each_format(
 
 def test_a_wrong_month_or_format_says_what_to_do(data_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
     _, err = said(capsys, data_dir, "chargeback", "show", "--month", "March", code=2)
-    assert "expected year and month" in err
+    assert "month 'March': expected year and month, for example 2026-10, or current" in err
+    _, err = said(capsys, data_dir, "chargeback", "show", "", code=2)
+    assert "month ''" in err
+    _, err = said(capsys, data_dir, "chargeback", "show", "2026-03", "--month", "2026-02", code=2)
+    assert "2026-03 --month 2026-02: expected one month" in err
+    _, err = said(capsys, data_dir, "chargeback", "show", "2027-01", code=2)
+    assert (
+        "month '2027-01' has not begun: in UTC it begins at 2027-01-01T00:00:00.000Z, and it is 2026-" in err
+    )
+    assert "ask for current or an earlier month" in err
     _, err = said(capsys, data_dir, "chargeback", "show", "-o", "xlsx", code=2)
     assert "-o xlsx" in err
+
+
+def test_a_month_without_a_line_says_why(data_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out, err = said(capsys, data_dir, "chargeback", "show", "2026-01")
+    assert out == ""
+    assert err == "no cluster was read yet: import a recording, or let serve read one\n"
+    out, err = said(capsys, data_dir, "chargeback", "show", "2026-03", "--team", "rad")
+    assert (out, err) == ("", "no line of 2026-03 has team rad: ask without filters to see which there are\n")
+    assert said(capsys, data_dir, "chargeback", "show", "2026-03")[0].startswith("TEAM")
 
 
 def open_ids(capsys: pytest.CaptureFixture[str], data_dir: Path) -> dict[str, str]:
@@ -101,6 +123,8 @@ def test_proposals_are_listed_and_shown(data_dir: Path, capsys: pytest.CaptureFi
     for expected in (
         "40 -> 36 GPU (cut)",
         "hell-ratio         0.3",
+        "EVIDENCE of week 2026-W10, 2026-03-02 00:00:00 to 2026-03-09 00:00:00 UTC",
+        "gpu-hours owed when the week ended   0",
         "PATCH   kubectl patch clusterqueues",
         "INVERSE",
     ):
@@ -149,9 +173,11 @@ def test_a_week_may_be_proposed_anew(data_dir: Path, capsys: pytest.CaptureFixtu
     assert "expected an ISO week" in err
 
 
-def test_a_running_serve_is_asked_and_nothing_is_written_beside_it(
+def test_a_running_serve_is_asked_and_does_what_is_ordered(
     data_dir: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    # Where somebody decided, a serve that finds no lives behind these books leaves proposals alone.
+    said(capsys, data_dir, "quota", "reject", open_ids(capsys, data_dir)["blue"])
     asked = (["quota", "list", *AS_OF], ["quota", "list", "-o", "json", *AS_OF])
     before = [said(capsys, data_dir, *words) for words in asked]
     ids = open_ids(capsys, data_dir)
@@ -165,5 +191,16 @@ def test_a_running_serve_is_asked_and_nothing_is_written_beside_it(
         assert out.startswith("TEAM")
         _, err = said(capsys, data_dir, "quota", "show", "q-none", code=2)
         assert "there is none" in err
-        _, err = said(capsys, data_dir, "quota", "reject", ids["red"], code=3)
-        assert "is held by gpuledger serve" in err
+        _, err = said(capsys, data_dir, "quota", "reject", "q-none", code=2)
+        assert "proposal 'q-none': there is none" in err
+        out, _ = said(capsys, data_dir, "quota", "reject", ids["red"], "--note", "ours")
+        assert out == f"{ids['red']} is rejected\n"
+        _, err = said(capsys, data_dir, "quota", "reject", ids["red"], code=2)
+        assert "only an open one" in err
+        out, _ = said(capsys, data_dir, "quota", "show", ids["red"], *AS_OF)
+        assert "rejected" in out
+        assert "ours" in out
+        out, _ = said(capsys, data_dir, "quota", "propose", "--week", "2026-W10")
+        assert out.startswith("c, week 2026-W10: ")
+        _, err = said(capsys, data_dir, "quota", "propose", "--week", "week ten", code=2)
+        assert "expected an ISO week" in err

@@ -73,6 +73,9 @@ def test_without_the_section_there_are_no_prices() -> None:
         ({"price_file": "prices.txt"}, "ends in .csv"),
         ({"price_file": "nowhere.csv"}, "cannot be read"),
         ({"idle": "somehow"}, "by_quota"),
+        ({"zone": "Europe/Berln"}, r'money.zone = "Europe/Berln": .* did you mean Europe/Berlin\?'),
+        ({"prices": [{"valid_from": "2026-01-01", "lst": "1"}]}, r"prices.0.lst: .* money.prices.0.list\?"),
+        ({"prices": [{"valid_from": "2026-01-01"}]}, "prices.0.list: is missing; expected a value"),
     ],
 )
 def test_a_wrong_price_ends_the_program_at_the_start(
@@ -87,3 +90,26 @@ def test_a_wrong_row_of_a_file_is_named(tmp_path: Path) -> None:
     file.write_text("valid_from,list\n2026-01-01,1\n2026-02-01,\n")
     with pytest.raises(SettingsError, match="row 2, list"):
         money(tmp_path, price_file=str(file))
+
+
+@pytest.mark.parametrize(
+    ("row", "says"),
+    [
+        ("{valid_from: 2026-01-01, lst: 3}", r"row 1, lst: unknown column; did you mean list\?"),
+        ("{valid_from: 2026-01-01, list: two}", "row 1, list = 'two': expected an amount per GPU-hour"),
+        ("{list: 2}", "row 1, valid_from: is missing; every row has valid_from and list"),
+        ("{valid_from: 2026-02-30, list: 2}", "cannot be read .day is out of range"),
+    ],
+)
+def test_a_wrong_row_says_what_was_given_and_what_was_expected(tmp_path: Path, row: str, says: str) -> None:
+    file = tmp_path / "prices.yaml"
+    file.write_text(f"- {row}\n")
+    with pytest.raises(SettingsError, match=says):
+        money(tmp_path, price_file=str(file))
+
+
+def test_a_date_that_no_calendar_has_is_named_with_its_file(tmp_path: Path) -> None:
+    file = tmp_path / "gpuledger.yaml"
+    file.write_text("money: {prices: [{valid_from: 2026-02-30, list: 2}]}\n")
+    with pytest.raises(SettingsError, match=r"gpuledger\.yaml: a date that no calendar has"):
+        load_settings(file)

@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 
 from analytics.chargeback.agreement import Agreement
+from domain.calendar import billing_zone
 from domain.errors import UsageError
 from domain.policy import Policy, QuotaRatio
-from domain.window import MS_PER_HOUR
+from domain.window import MS_PER_HOUR, format_instant, parse_instant
 from service.quota import finished_week, reject
 from service.quota_documents import detail, listing
 from service.quota_settings import QuotaSettings
@@ -233,6 +234,27 @@ def test_a_cut_names_the_running_workloads_that_may_be_reclaimed() -> None:
     assert told(week, "blue")["exposed"] == []
 
 
+@pytest.mark.parametrize(
+    ("zone", "as_of", "label", "start_at"),
+    [
+        # Sunday, 23:30 UTC: in Berlin it is Monday, and the week is over.
+        ("Europe/Berlin", "2026-03-08T23:30:00Z", "2026-W10", "2026-03-01T23:00:00.000Z"),
+        ("UTC", "2026-03-08T23:30:00Z", "2026-W09", "2026-02-23T00:00:00.000Z"),
+        # Monday, 03:30 UTC: in New York it is Sunday still.
+        ("America/New_York", "2026-03-02T03:30:00Z", "2026-W08", "2026-02-16T05:00:00.000Z"),
+        # The clock changed on the last day of the week: it has 167 hours.
+        ("Europe/Berlin", "2026-03-29T22:00:00Z", "2026-W13", "2026-03-22T23:00:00.000Z"),
+    ],
+)
+def test_the_finished_week_is_that_of_the_billing_zone(
+    zone: str, as_of: str, label: str, start_at: str
+) -> None:
+    agreed = Agreement(zone=billing_zone(zone), zone_name=zone)
+    found = finished_week(parse_instant(as_of), agreed)
+    assert (found.label, format_instant(found.start_ms)) == (label, start_at)
+    assert found.end_ms <= parse_instant(as_of)
+
+
 def test_a_running_week_is_not_proposed() -> None:
     week = site()
     running = finished_week(NOW + WEEK_MS, Agreement())
@@ -255,6 +277,8 @@ def _reserve(week: Week, uid: str, gpus: int, *, admitted_ms: int) -> None:
 
 def _read_until(at_ms: int) -> Any:
     from domain.facts import Batch, ObjectKind, SourceMark
+    from domain.observed import Stretch
 
     mark = SourceMark(kind=ObjectKind.POD, resource_version="2", epoch=0, seen_ms=at_ms)
-    return Batch(cluster="c", marks={ObjectKind.POD: mark})
+    seen = [Stretch(start_ms=END, end_ms=at_ms)]
+    return Batch(cluster="c", marks={ObjectKind.POD: mark}, sights={ObjectKind.POD: seen})

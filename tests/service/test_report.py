@@ -4,6 +4,7 @@ import csv
 import io
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,9 @@ from analytics.metrics import REGISTRY
 from api.answers import Question, ReportQuestion
 from api.reports import REPORTS
 from api.reports.report import document
+from api.reports.report import made as finished
 from api.reports.sections import figure
+from domain.errors import UsageError
 from domain.policy import Policy
 from domain.report import Column, Figure, Report, Section
 from domain.tenant import Tenancy
@@ -24,6 +27,10 @@ from service.answers import Answers
 from service.cli import run
 from store.embedded import Store
 from tests.build import at, busy_morning
+from tests.quota_site import END as WEEK_END
+from tests.quota_site import site
+from tests.service.test_chargeback import FIRST
+from tests.service.test_chargeback_quota import lent_out
 
 Ask = Callable[..., str]
 
@@ -89,6 +96,25 @@ def test_a_report_is_written_in_every_format(form: str, ask: Ask) -> None:
         assert "Waiting as of 2026-03-02" in written.splitlines()[0]
 
 
+class HastyClock:
+    """A minute later each time that somebody looks."""
+
+    def __init__(self) -> None:
+        self._looks = 0
+
+    def now_ms(self) -> int:
+        self._looks += 1
+        return at(180 + self._looks)
+
+
+@pytest.mark.parametrize("name", list(REPORTS))
+def test_all_figures_of_a_report_are_of_one_instant(name: str, morning: Answers) -> None:
+    hasty = replace(morning, clock=HastyClock())
+    later = replace(morning, clock=FixedClock(at(500)))
+    asked = ReportQuestion(as_of_ms=at(181))
+    assert finished(REPORTS[name], hasty, ReportQuestion()) == finished(REPORTS[name], later, asked)
+
+
 @pytest.mark.parametrize("name", list(REPORTS))
 def test_a_figure_of_a_report_is_that_of_its_metric(name: str, morning: Answers) -> None:
     told = REPORTS[name].build(morning, ReportQuestion())
@@ -110,6 +136,63 @@ def test_a_figure_of_a_report_is_that_of_its_metric(name: str, morning: Answers)
 def test_a_report_is_about_the_window_that_was_asked(name: str, morning: Answers) -> None:
     told = REPORTS[name].build(morning, ReportQuestion(window=timedelta(hours=2)))
     assert told.window == timedelta(hours=2)
+
+
+def test_the_sentence_about_waste_is_about_the_window_of_its_tables() -> None:
+    # Red lost 30 % of 1,000 GPU-hours, all of it in the first half of the week.
+    store = site().store
+    answers = Answers(store, Tenancy(), Policy(), FixedClock(WEEK_END))
+    leads = {
+        window: REPORTS["waste"].build(answers, ReportQuestion(window=window)).lead
+        for window in (None, timedelta(days=7), timedelta(days=6), timedelta(days=1))
+    }
+    store.close()
+    assert leads[None] == leads[timedelta(days=7)] == ("red wasted most: 300.0 GPU-hours.",)
+    # One day of the 2.1 in which red lost all that it held lies before the last six.
+    assert leads[timedelta(days=6)] == ("red wasted most: 157.1 GPU-hours.",)
+    assert leads[timedelta(days=1)] == ("No team wasted GPU-time in the window.",)
+
+
+def test_a_report_that_cannot_take_the_window_says_which_one_it_can(morning: Answers) -> None:
+    asked = ReportQuestion(window=timedelta(hours=2))
+    told = r"report capacity, window 2h: it judges the last 7 days.*leave the window out, or ask for 7d"
+    with pytest.raises(UsageError, match=told):
+        finished(REPORTS["capacity"], morning, asked)
+    with pytest.raises(UsageError, match=r"report fragmentation, window 2h: its figures are those of an"):
+        finished(REPORTS["fragmentation"], morning, asked)
+    week = finished(REPORTS["capacity"], morning, ReportQuestion(window=timedelta(days=7)))
+    assert week["window"] == "1w"
+
+
+def test_a_report_says_how_much_of_its_window_was_observed(morning: Answers) -> None:
+    # It was read from 9:00 on, and is asked at 12:00.
+    half = finished(REPORTS["waits"], morning, ReportQuestion(window=timedelta(hours=6)))
+    whole = finished(REPORTS["waits"], morning, ReportQuestion(window=timedelta(hours=3)))
+    assert (half["coverage"], whole["coverage"]) == (0.5, 1.0)
+    sentence = "Not complete: 50 % of the window was observed."
+    assert half["lead"][-1] == sentence
+    assert sentence in report_text.plain(half)
+    assert sentence in report_text.markdown(half)
+    assert not any("observed" in each for each in whole["lead"])
+    assert {row["coverage"] for row in csv.DictReader(io.StringIO(report_text.to_csv(half)))} == {"0.5"}
+
+
+def test_a_report_for_a_team_that_does_not_exist_says_so_first(morning: Answers) -> None:
+    told = finished(REPORTS["waits"], morning, ReportQuestion(filters={"team": ("bleu",)}))
+    assert told["lead"][0] == "No team 'bleu' is known; did you mean 'blue'?"
+
+
+def test_the_report_of_fairness_says_who_shares_a_quota_and_whether_loans_meet() -> None:
+    store = lent_out()
+    answers = Answers(store, Tenancy(), Policy(), FixedClock(FIRST + 3_600_000))
+    found = REPORTS["fairness"].build(answers, ReportQuestion())
+    store.close()
+    sections = {section.key: section for section in found.sections}
+    teams = {row["queue"]: row["team"] for row in sections["holders"].rows}
+    assert teams == {"main": "red", "common": "shared by blue, green", "new": "(no team yet)", "none": "grey"}
+    [pool] = sections["pools"].rows
+    loans = [pool[name] for name in ("lent_gpus", "borrowed_gpus", "from_unassigned_gpus")]
+    assert loans == [Figure(value=2), Figure(value=3), Figure(value=1)]
 
 
 @pytest.mark.parametrize("name", list(REPORTS))

@@ -10,8 +10,9 @@ import pytest
 
 from analytics.metrics import REGISTRY
 from api.answers import Question, SourceState
-from domain.facts import Batch, Moment, ObjectKind, SourceMark, Transition
+from domain.facts import Batch, ObjectKind, SourceMark
 from domain.gpu_sample import GPU_METRICS
+from domain.observed import Stretch
 from domain.policy import Policy
 from domain.tenant import Tenancy
 from domain.window import FixedClock, format_instant
@@ -80,15 +81,20 @@ def test_the_alert_hears_of_events_only_when_they_are_past_their_own_threshold()
 
 def test_at_an_instant_of_the_past_a_source_tells_what_had_been_read_by_then() -> None:
     store = Store.open(None)
-    seen = {
-        kind: SourceMark(kind=kind, resource_version="1", epoch=0, seen_ms=at(minutes))
-        for kind, minutes in ((ObjectKind.POD, 60), (ObjectKind.NODE, 20), (ObjectKind.JOB, 60))
+    stretches = {
+        ObjectKind.POD: [(10, 60)],
+        ObjectKind.NODE: [(15, 20), (40, 41)],
+        ObjectKind.JOB: [(60, 60)],
     }
-    first = [
-        Transition(uid="u", kind=kind, moment=Moment.CREATED, at_ms=at(0), observed_ms=at(minutes))
-        for kind, minutes in ((ObjectKind.POD, 10), (ObjectKind.NODE, 15))
-    ]
-    store.append(Batch(cluster="north", marks=seen, transitions=first))
+    marks = {
+        kind: SourceMark(kind=kind, resource_version="1", epoch=0, seen_ms=at(seen[-1][1]))
+        for kind, seen in stretches.items()
+    }
+    sights = {
+        kind: [Stretch(start_ms=at(start), end_ms=at(end)) for start, end in seen]
+        for kind, seen in stretches.items()
+    }
+    store.append(Batch(cluster="north", marks=marks, sights=sights))
 
     def told(minutes: float) -> dict[str, tuple[str, str | None, float | None]]:
         marks = sources.marks(store, at(minutes))
@@ -100,13 +106,13 @@ def test_at_an_instant_of_the_past_a_source_tells_what_had_been_read_by_then() -
 
     never = ("never_read", None, None)
     assert told(5) == {"Job": never, "Node": never, "Pod": never}
-    # Nothing came in of jobs: they are read since the cluster is.
-    assert told(12) == {"Job": ("read", stamp(12), 0.0), "Node": never, "Pod": ("read", stamp(12), 0.0)}
+    assert told(12) == {"Job": never, "Node": never, "Pod": ("read", stamp(12), 0.0)}
     assert told(16)["Node"] == ("read", stamp(16), 0.0)
     assert told(22)["Node"] == ("read", stamp(20), 120.0)
+    # That it was read again later changes nothing.
     assert told(30)["Node"] == ("stale", stamp(20), 600.0)
     assert told(61)["Pod"] == ("read", stamp(60), 60.0)
-    assert sources.coverage(sources.marks(store, at(30)), at(30), policy=POLICY) == 2 / 3
+    assert sources.coverage(sources.marks(store, at(30)), at(30), policy=POLICY) == 1 / 3
     assert sources.coverage(sources.marks(store, at(5)), at(5), policy=POLICY) == 0.0
     store.close()
 
@@ -131,7 +137,8 @@ def give(store: Store, source: str, *minutes: float, answered: float, error: str
 def fill(store: Store) -> None:
     """Pods and one exporter are read until minute 60; the Prometheus answers, and has nothing after 40."""
     pods = SourceMark(kind=ObjectKind.POD, resource_version="1", epoch=0, seen_ms=at(60))
-    store.append(Batch(cluster="north", marks={ObjectKind.POD: pods}))
+    seen = [Stretch(start_ms=at(0), end_ms=at(60))]
+    store.append(Batch(cluster="north", marks={ObjectKind.POD: pods}, sights={ObjectKind.POD: seen}))
     give(store, NEAR, 30, 59, answered=59)
     give(store, PROMETHEUS, 10, 40, answered=40)
     give(store, PROMETHEUS, answered=60)
@@ -174,8 +181,8 @@ def test_a_source_that_is_silent_for_days_was_taken_away_unless_all_are_silent(s
 def test_metrics_that_rest_on_samples_are_covered_by_their_sources_too(store: Store) -> None:
     answers = Answers(store, Tenancy(), POLICY, FixedClock(at(60)))
     # Pods and one of three sources of samples are read in time.
-    assert answers.metric("gpu_activity_ratio", Question()).coverage == 2 / 4
-    assert answers.metric("wastage_ratio", Question(filters={"cluster": ("north",)})).coverage == 2 / 4
+    assert answers.metric("never_active_gpus", Question()).coverage == 2 / 4
+    assert answers.metric("never_active_gpus", Question(filters={"cluster": ("north",)})).coverage == 2 / 4
     assert answers.metric("held_gpus", Question()).coverage == 1.0
 
 

@@ -55,6 +55,8 @@ def test_a_week_that_is_over_is_written_once_in_three_formats(reports: MakeRepor
     text = (tmp_path / "reports/waits-2026-W10.md").read_text()
     assert text.startswith("# Waiting as of 2026-03-09 00:00 UTC, last 1w\n")
     assert "https://gpu.example.org/queues?as_of=2026-03-09T00%3A00%3A00.000Z&window=7d" in text
+    # It was read on Monday from 9:00 to 12:00, and three minutes later was stale.
+    assert "Not complete: 1 % of the window was observed." in text
     told = json.loads((tmp_path / "reports/waits-2026-W10.json").read_text())
     with (tmp_path / "reports/waits-2026-W10.csv").open() as file:
         figures = list(csv.DictReader(file))

@@ -6,11 +6,10 @@ from store.embedded import Store
 from store.migrate import migrations
 from tests.golden.cases import store_of, values
 
+_LINES = [line for migration in migrations() for line in migration.text.splitlines()]
 VIEWS = sorted(
-    line.split()[2]
-    for migration in migrations()
-    for line in migration.text.splitlines()
-    if line.startswith("create view ")
+    {line.split()[2] for line in _LINES if line.startswith("create view ")}
+    - {line.split()[2].rstrip(";") for line in _LINES if line.startswith("drop view ")}
 )
 
 

@@ -1,19 +1,20 @@
 """
 The accounts that a sweep keeps: stretches in which nothing changes, each with its debt at the start.
 
-Neighbours that do not differ are one stretch. An account is never closed: who has lost everything
-goes on with zeros, so that its debt fades in sight and is there when it comes back.
+Beside the debt stands what was forgiven of it since the account began. Neighbours that do not differ are
+one stretch. An account is never closed: who has lost everything goes on with zeros, so that its debt
+fades in sight and is there when it comes back.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Generic, NamedTuple, TypeVar
 
 from analytics.fairness.books.course import FOREVER
 from analytics.fairness.books.state import PoolState
 from analytics.fairness.books.tally import TeamUse
-from analytics.fairness.debt import carry_debt
+from analytics.fairness.debt import carry_debt, forgiven_debt
 from analytics.fairness.lending import Standing
 from analytics.fairness.maxmin import max_min
 from domain.quantity import MICRO_PER_GPU
@@ -70,6 +71,7 @@ class Entry(Generic[FiguresT]):
     start_ms: int
     figures: FiguresT
     opening_debt: float = 0.0
+    opening_forgiven: float = 0.0
     until_ms: int = FOREVER
 
 
@@ -89,34 +91,29 @@ class Book(Generic[FiguresT]):
             return
         if before.figures == figures:
             return
-        debt = self._debt(before, at_ms)
+        debt, forgiven = self._carried(before, at_ms)
         if before.start_ms < at_ms:
-            self.over.append(
-                Entry(
-                    key=key,
-                    start_ms=before.start_ms,
-                    figures=before.figures,
-                    opening_debt=before.opening_debt,
-                    until_ms=at_ms,
-                )
-            )
-        self.open[key] = Entry(key=key, start_ms=at_ms, figures=figures, opening_debt=debt)
+            self.over.append(replace(before, until_ms=at_ms))
+        self.open[key] = Entry(
+            key=key, start_ms=at_ms, figures=figures, opening_debt=debt, opening_forgiven=forgiven
+        )
 
     def entries(self) -> Iterator[Entry[FiguresT]]:
         """All stretches."""
         yield from self.over
         yield from self.open.values()
 
-    def _debt(self, entry: Entry[FiguresT], at_ms: int) -> float:
+    def _carried(self, entry: Entry[FiguresT], at_ms: int) -> tuple[float, float]:
+        """The debt at the end of a stretch, and what was forgiven until then."""
         figures = entry.figures
         if isinstance(figures, PoolFigures):
-            return 0.0
-        return carry_debt(
-            entry.opening_debt,
-            gap_gpus=(figures.entitled - figures.held) / MICRO_PER_GPU,
-            elapsed_ms=at_ms - entry.start_ms,
-            half_life=self.half_life,
+            return 0.0, 0.0
+        gap_gpus, elapsed_ms = (figures.entitled - figures.held) / MICRO_PER_GPU, at_ms - entry.start_ms
+        debt, forgiven = (
+            after(entry.opening_debt, gap_gpus=gap_gpus, elapsed_ms=elapsed_ms, half_life=self.half_life)
+            for after in (carry_debt, forgiven_debt)
         )
+        return debt, entry.opening_forgiven + forgiven
 
 
 @dataclass(slots=True)

@@ -9,14 +9,15 @@ too. What fits nowhere asks for nothing (NEVER_FITS), nor does what names a queu
 the explanation of waits.
 """
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from analytics.fairness.books.layout import kueue_pool, plain_pool, root_of
+from analytics.fairness.books.layout import kai_entity, kueue_pool, plain_pool, root_of
 from analytics.fairness.books.site import Quotas, Resources, Selector, Site
 from domain.objects import FlavorQuota
-from domain.quantity import QuotaKind, is_gpu_resource, micro_gpus
+from domain.quantity import MICRO_PER_GPU, QuotaKind, is_gpu_resource, micro_gpus
 from domain.workload import WAITING_STATES
 
 FOREVER = (1 << 63) - 1
@@ -46,7 +47,7 @@ class Course:
     """
     A workload as far as fairness is concerned.
 
-    `manager` is the queueing system: `kueue`, `volcano`, or empty. `each` is what its largest pod
+    `manager` is the queueing system: `kueue`, `volcano`, `kai`, or empty. `each` is what its largest pod
     asks, `total` what all ask, whole units by resource; `requested` is the same in micro-GPU where
     units say nothing; `selector` are labels that its pods want of their nodes. `set_aside`: its record
     is not trusted; what it holds is nobody's.
@@ -207,7 +208,9 @@ def _is_kueues(course: Course, quotas: Quotas) -> bool:
 def _plain_entity(course: Course, quotas: Quotas) -> str:
     if course.manager == "volcano" and course.queue in quotas.volcano_queues:
         return course.queue
-    if quotas.hard(course.namespace):
+    if course.manager in ("", "kai") and course.queue in quotas.kai_queues:
+        return kai_entity(quotas, course.queue)
+    if quotas.elastic(course.namespace) or quotas.hard(course.namespace):
         return f"namespace/{course.namespace}"
     return f"team/{course.team}"
 
@@ -342,4 +345,4 @@ def _amount(course: Course, site: Site, selector: Selector, at_ms: int) -> int:
     units = {name: site.unit(selector, name, at_ms) for name in course.total}
     if not units or None in units.values():
         return course.requested or micro_gpus(dict(course.total)) or 0
-    return sum((units[name] or 0) * count for name, count in course.total.items())
+    return math.floor(sum((units[name] or 0) * count for name, count in course.total.items()) * MICRO_PER_GPU)

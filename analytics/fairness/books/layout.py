@@ -1,20 +1,24 @@
 """
 Which pools the quotas make: a cohort's queues in one flavor, else all others on one GPU model.
 
-Entities outside Kueue are Volcano queues, `namespace/NAME` with a ResourceQuota, and `team/NAME`
-with neither. They share the pool of their cluster and model, `CLUSTER/MODEL`.
+Entities outside Kueue are queues of Volcano and KAI, `namespace/NAME` with an ElasticQuota or a
+ResourceQuota, and `team/NAME` with none of them. They share the pool of their cluster and model,
+`CLUSTER/MODEL`.
 """
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple, TypeAlias
 
 from analytics.fairness.books.site import Quotas, Selector, Site
 from analytics.fairness.entities import CohortTree, Entity
+from analytics.fairness.limits import kai_ceiling
 from domain import objects
 from domain.quantity import Quota, QuotaKind, is_gpu_resource
 
 UNLABELLED = "unlabelled"
 _VOLCANO_ROOT = "root"
+_GPU = "nvidia.com/gpu"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,81 +204,141 @@ def _plain_layout(site: Site, quotas: Quotas, model: str, at_ms: int) -> Layout:
         ]
         return sum(here) if numbers else None
 
-    namespaces = tuple(
-        Entity(name=f"namespace/{space}", quota=micro(quotas.hard(space)) or 0, demand=0, held=0, alone=True)
-        for space in quotas.limited_namespaces
+    offered = room.total[-1] if room.total else {}
+    everything = sum(
+        site.micro(Quota(QuotaKind.NUMBER, count * 1000), resource=name, selector=selector, at_ms=at_ms) or 0
+        for name, count in offered.items()
+        if is_gpu_resource(name)
     )
-    volcano = _Volcano(quotas, micro)
-    queues, cohorts = volcano.below("")
-    tree = CohortTree(name=pool, entities=(*namespaces, *queues), cohorts=cohorts)
+    queues, cohorts = _Queues.of_volcano(quotas, micro).below("")
+    of_kai, departments = _Queues.of_kai(quotas, micro, everything).below("")
+    namespaces = _namespaces(quotas, micro)
+    tree = CohortTree(name=pool, entities=(*namespaces, *queues, *of_kai), cohorts=(*cohorts, *departments))
     everybody = list(tree.members())
     return Layout(
         pool=pool,
         tree=tree,
-        # A hard quota binds its own entity; only where everybody has one is nothing handed out.
-        hard_quota=bool(everybody) and all(e.alone or e.borrowing_limit is not None for e in everybody),
+        # A hard quota binds its own entity; only where everybody has one is nothing handed out. KAI hands
+        # out all that is left, whatever the limits.
+        hard_quota=bool(everybody)
+        and not quotas.kai_queues
+        and all(e.alone or e.borrowing_limit is not None for e in everybody),
         selector=selector,
         spread=frozenset(entity.name for entity in everybody if entity.quota or entity.borrowing_limit),
         grows=True,
-        offered=room.offered(room.total[-1] if room.total else (), at_ms),
+        offered=room.offered(offered, at_ms),
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Volcano:
-    """Makes the tree of Volcano's queues; `micro` gives the GPUs of a resource list, None without any."""
+Micro: TypeAlias = Callable[[Mapping[str, Quota]], int | None]
 
-    quotas: Quotas
-    micro: Callable[[Mapping[str, Quota]], int | None]
+
+def _namespaces(quotas: Quotas, micro: Micro) -> tuple[Entity, ...]:
+    """
+    Namespaces with a quota: an ElasticQuota's may lend and borrow, a ResourceQuota's do neither.
+
+    Of a namespace with both the ElasticQuota is the agreement, and the ResourceQuota bounds what it may have.
+    """
+    found = []
+    for space in sorted({*quotas.limited_namespaces, *quotas.elastic_namespaces}):
+        hard, elastic = micro(quotas.hard(space)), quotas.elastic(space)
+        if elastic is None:
+            found.append(Entity(name=f"namespace/{space}", quota=hard or 0, demand=0, held=0, alone=True))
+            continue
+        limits = [most for most in (micro(elastic.most), hard) if most is not None]
+        quota = min([micro(elastic.least) or 0, *limits])
+        limit = min(limits) - quota if limits else None
+        found.append(Entity(name=f"namespace/{space}", quota=quota, demand=0, held=0, borrowing_limit=limit))
+    return tuple(found)
+
+
+def kai_entity(quotas: Quotas, queue: str) -> str:
+    """How a queue of KAI is called among the entities: by its name, unless Volcano has one of that name."""
+    return f"kai/{queue}" if queue in quotas.volcano_queues else queue
+
+
+class _Terms(NamedTuple):
+    """A queue of a tree, micro-GPU; None is no limit. `kept` is what it never lends."""
+
+    name: str
+    parent: str
+    weight_milli: int
+    quota: int
+    most: int | None
+    kept: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Queues:
+    """Makes entities and cohorts of a tree of queues, by name."""
+
+    terms: Mapping[str, _Terms]
+
+    @classmethod
+    def of_volcano(cls, quotas: Quotas, micro: Micro) -> "_Queues":
+        """Volcano's: a capability is a hard quota, the only one where nothing else is promised."""
+        found = {}
+        for name, body in sorted(quotas.volcano_queues.items()):
+            if name == _VOLCANO_ROOT:
+                continue
+            known = body.parent != _VOLCANO_ROOT and body.parent in quotas.volcano_queues
+            kept, most = micro(body.guarantee), micro(body.capability)
+            promised = [part for part in (micro(body.deserved), kept) if part is not None]
+            quota = max(promised) if promised else most or 0
+            found[name] = _Terms(
+                name, body.parent if known else "", body.weight * 1000, quota=quota, most=most, kept=kept
+            )
+        return cls(found)
+
+    @classmethod
+    def of_kai(cls, quotas: Quotas, micro: Micro, everything: int) -> "_Queues":
+        """KAI's: an unlimited quota is all there is, one that is not written is none."""
+        found = {}
+        for name, body in sorted(quotas.kai_queues.items()):
+            own = everything if body.quota.kind is QuotaKind.UNLIMITED else micro({_GPU: body.quota}) or 0
+            most = micro({_GPU: kai_ceiling(body)})
+            found[name] = _Terms(
+                kai_entity(quotas, name),
+                body.parent if body.parent in quotas.kai_queues else "",
+                body.over_quota_weight_milli,
+                quota=own if most is None else min(own, most),
+                most=most,
+                kept=None,
+            )
+        return cls(found)
 
     def below(self, parent: str) -> tuple[tuple[Entity, ...], tuple[CohortTree, ...]]:
         """Queues below a parent: leaves are entities, the others cohorts."""
-        children = {
-            name: body
-            for name, body in sorted(self.quotas.volcano_queues.items())
-            if name != _VOLCANO_ROOT and self._parent(body) == parent
-        }
-        parents = {self._parent(body) for body in self.quotas.volcano_queues.values()}
-        leaves = tuple(self._leaf(name, body) for name, body in children.items() if name not in parents)
-        inner = tuple(self._inner(name, body) for name, body in children.items() if name in parents)
+        children = [name for name, terms in self.terms.items() if terms.parent == parent]
+        parents = {terms.parent for terms in self.terms.values()}
+        leaves = tuple(self._leaf(self.terms[name]) for name in children if name not in parents)
+        inner = tuple(self._inner(name) for name in children if name in parents)
         return leaves, inner
 
-    def _leaf(self, name: str, body: objects.VolcanoQueue) -> Entity:
-        quota, most, kept = self._terms(body)
+    @staticmethod
+    def _leaf(terms: _Terms) -> Entity:
         return Entity(
-            name=name,
-            quota=quota,
+            name=terms.name,
+            quota=terms.quota,
             demand=0,
             held=0,
-            weight_milli=body.weight * 1000,
-            borrowing_limit=None if most is None else max(0, most - quota),
-            lending_limit=None if kept is None else max(0, quota - kept),
+            weight_milli=terms.weight_milli,
+            borrowing_limit=None if terms.most is None else max(0, terms.most - terms.quota),
+            lending_limit=None if terms.kept is None else max(0, terms.quota - terms.kept),
         )
 
-    def _inner(self, name: str, body: objects.VolcanoQueue) -> CohortTree:
-        """What a parent deserves is that of its children and what is left: Volcano does not add them up."""
-        quota, most, _ = self._terms(body)
+    def _inner(self, name: str) -> CohortTree:
+        """What a parent deserves is that of its children and what is left: nobody adds them up."""
+        terms = self.terms[name]
         entities, cohorts = self.below(name)
-        inside = CohortTree(name=name, entities=entities, cohorts=cohorts)
-        own = max(0, quota - inside.total_quota)
+        inside = CohortTree(name=terms.name, entities=entities, cohorts=cohorts)
+        own = max(0, terms.quota - inside.total_quota)
         total = own + inside.total_quota
         return CohortTree(
-            name=name,
+            name=terms.name,
             quota=own,
-            weight_milli=body.weight * 1000,
-            borrowing_limit=None if most is None else max(0, most - total),
+            weight_milli=terms.weight_milli,
+            borrowing_limit=None if terms.most is None else max(0, terms.most - total),
             entities=entities,
             cohorts=cohorts,
         )
-
-    def _terms(self, body: objects.VolcanoQueue) -> tuple[int, int | None, int | None]:
-        """What a queue deserves, may have at most, and never lends."""
-        guaranteed, most = self.micro(body.guarantee), self.micro(body.capability)
-        promised = [part for part in (self.micro(body.deserved), guaranteed) if part is not None]
-        # A capability is a hard quota; it is the queue's only one where nothing else is promised.
-        quota = max(promised) if promised else most or 0
-        return quota, most, guaranteed
-
-    def _parent(self, body: objects.VolcanoQueue) -> str:
-        known = body.parent != _VOLCANO_ROOT and body.parent in self.quotas.volcano_queues
-        return body.parent if known else ""

@@ -4,15 +4,18 @@ The site over time: quotas, cohorts and flavors, and the nodes, as they were at 
 Quotas change seldom, so each change makes a new `Quotas`; nodes change often and are kept apart.
 """
 
+import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import NamedTuple, TypeAlias
 
-from analytics.history import History, model_of, replicas_of
+from analytics.history import History
+from analytics.offers import Offer, offers
 from domain import objects
 from domain.facts import Moment, ObjectKind
-from domain.quantity import Quota, QuotaKind, micro_gpus
+from domain.quantity import MICRO_PER_GPU, Quota, QuotaKind, card_share
 
 Resources: TypeAlias = Mapping[str, int]
 Name: TypeAlias = tuple[str, str]
@@ -26,6 +29,9 @@ SITE_KINDS = (
     ObjectKind.LOCAL_QUEUE,
     ObjectKind.VOLCANO_QUEUE,
     ObjectKind.RESOURCE_QUOTA,
+    ObjectKind.KAI_QUEUE,
+    ObjectKind.ELASTIC_QUOTA,
+    ObjectKind.RESOURCE_SLICE,
 )
 _FIELDS = {
     ObjectKind.CLUSTER_QUEUE: "cluster_queues",
@@ -34,12 +40,14 @@ _FIELDS = {
     ObjectKind.LOCAL_QUEUE: "local_queues",
     ObjectKind.VOLCANO_QUEUE: "volcano_queues",
     ObjectKind.RESOURCE_QUOTA: "resource_quotas",
+    ObjectKind.KAI_QUEUE: "kai_queues",
+    ObjectKind.ELASTIC_QUOTA: "elastic_quotas",
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quotas:
-    """Who may have what from `from_ms` on; local queues and ResourceQuotas by namespace and name."""
+    """Who may have what from `from_ms` on; what has a namespace by namespace and name."""
 
     from_ms: int = 0
     cluster_queues: Mapping[str, objects.ClusterQueue] = field(default_factory=dict)
@@ -48,6 +56,18 @@ class Quotas:
     local_queues: Mapping[Name, objects.LocalQueue] = field(default_factory=dict)
     volcano_queues: Mapping[str, objects.VolcanoQueue] = field(default_factory=dict)
     resource_quotas: Mapping[Name, objects.ResourceQuota] = field(default_factory=dict)
+    kai_queues: Mapping[str, objects.KaiQueue] = field(default_factory=dict)
+    elastic_quotas: Mapping[Name, objects.ElasticQuota] = field(default_factory=dict)
+
+    def elastic(self, namespace: str) -> objects.ElasticQuota | None:
+        """The ElasticQuota of a namespace; scheduler-plugins takes one, the first by name."""
+        found = sorted(name for name in self.elastic_quotas if name[0] == namespace)
+        return self.elastic_quotas[found[0]] if found else None
+
+    @property
+    def elastic_namespaces(self) -> list[str]:
+        """Namespaces with an ElasticQuota on GPUs."""
+        return sorted({home for (home, _), one in self.elastic_quotas.items() if one.least or one.most})
 
     def hard(self, namespace: str) -> dict[str, Quota]:
         """GPU requests that a namespace may make; of several ResourceQuotas the tightest holds."""
@@ -65,7 +85,7 @@ class Quotas:
 
 
 class NodeTurn(NamedTuple):
-    """A node from `at_ms` on; `model` and what it offers are empty once it is gone."""
+    """A node from `at_ms` on; `model`, `product` and what it offers are empty once it is gone."""
 
     at_ms: int
     node: str
@@ -74,6 +94,7 @@ class NodeTurn(NamedTuple):
     replicas: int
     allocatable: Resources
     schedulable: bool
+    product: str = ""
     here: bool = True
 
 
@@ -140,15 +161,21 @@ class Site:
     _models: dict[str, int] = field(default_factory=dict)
     _model_names: dict[Selector, list[tuple[int, str]]] = field(default_factory=dict)
     _by_node: dict[str, list[NodeTurn]] = field(default_factory=dict)
-    _units: dict[tuple[Selector, str], tuple[int, int | None] | None] = field(default_factory=dict)
+    _units: dict[tuple[Selector, str], tuple[int, Fraction | None] | None] = field(default_factory=dict)
 
     @classmethod
     def of(cls, cluster: str, histories: Iterable[History]) -> "Site":
         """The site of these objects."""
         known = list(histories)
-        machines = [h for h in known if h.kind is ObjectKind.NODE and h.descriptions]
+        machines = [(h, offered) for h, offered in offers(known) if h.descriptions]
+        everybody = [machine for machine, _ in machines]
         nodes = sorted(
-            (turn for h in machines for turn in _node_turns(h) if turn.here or not _replaced(h, machines)),
+            (
+                turn
+                for h, offered in machines
+                for turn in _node_turns(h, offered)
+                if turn.here or not _replaced(h, everybody)
+            ),
             key=lambda turn: (turn.at_ms, turn.here, turn.node),
         )
         site = cls(cluster, versions=_versions(known), nodes=nodes)
@@ -194,39 +221,40 @@ class Site:
             self._model_names[selector] = names
         return ", ".join(sorted(name for since_ms, name in self._model_names[selector] if since_ms <= at_ms))
 
-    def unit(self, selector: Selector, resource: str, at_ms: int) -> int | None:
-        """Micro-GPU of one unit of a resource in a pool, by the first of its nodes that offers it."""
+    def unit(self, selector: Selector, resource: str, at_ms: int) -> Fraction | None:
+        """The part of a card that a unit of a resource is, by the first node of a pool to offer it."""
         if (selector, resource) not in self._units:
             first = next((t for t in self.nodes if resource in t.allocatable and selector.takes(t)), None)
             self._units[selector, resource] = first and (
                 first.at_ms,
-                micro_gpus({resource: 1}, product=first.model, replicas=first.replicas),
+                card_share(resource, product=first.product or first.model, replicas=first.replicas),
             )
         told = self._units[selector, resource]
-        return told[1] if told and told[0] <= at_ms else micro_gpus({resource: 1})
+        return told[1] if told and told[0] <= at_ms else card_share(resource)
 
     def micro(self, quota: Quota, *, resource: str, selector: Selector, at_ms: int) -> int | None:
         """A quota in micro-GPU; None where it is not a number, 0 where nobody knows its unit."""
         if quota.kind is not QuotaKind.NUMBER:
             return None
-        return quota.milli * (self.unit(selector, resource, at_ms) or 0) // 1000
+        unit = self.unit(selector, resource, at_ms) or Fraction(0)
+        # To the nearest, as what nodes offer.
+        return math.floor(quota.milli * unit * MICRO_PER_GPU / 1000 + Fraction(1, 2))
 
 
-def _node_turns(history: History) -> Iterable[NodeTurn]:
+def _node_turns(history: History, offered: Iterable[Offer]) -> Iterable[NodeTurn]:
     """A node's changes, then its end; what changes nothing is left out."""
     gone = history.first(Moment.GONE)
     before: NodeTurn | None = None
-    for described in sorted(history.descriptions, key=lambda each: each.from_ms):
-        body = described.body
-        assert isinstance(body, objects.Node)
+    for offer in offered:
         turn = NodeTurn(
-            at_ms=described.from_ms,
+            at_ms=offer.at_ms,
             node=history.name,
-            labels=body.labels,
-            model=model_of(body.labels),
-            replicas=replicas_of(body.labels),
-            allocatable=body.gpu_allocatable,
-            schedulable=body.ready == "True" and not body.unschedulable,
+            labels=offer.body.labels,
+            model=offer.model,
+            replicas=offer.replicas,
+            allocatable=offer.allocatable,
+            schedulable=offer.schedulable,
+            product=offer.product,
         )
         if before is None or turn[1:] != before[1:]:
             yield turn
@@ -253,7 +281,11 @@ def _versions(histories: Iterable[History]) -> list[Quotas]:
     owners: dict[tuple[str, object], str] = {}
     for at_ms, kind, name, uid, body in turns:
         where, newest = _FIELDS[kind], versions[-1]
-        key = name if kind in (ObjectKind.LOCAL_QUEUE, ObjectKind.RESOURCE_QUOTA) else name[1]
+        key = (
+            name
+            if kind in (ObjectKind.LOCAL_QUEUE, ObjectKind.RESOURCE_QUOTA, ObjectKind.ELASTIC_QUOTA)
+            else name[1]
+        )
         known = dict(getattr(newest, where))
         if body is not None:
             known[key], owners[where, key] = body, uid

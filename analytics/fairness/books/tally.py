@@ -14,7 +14,7 @@ from analytics.fairness.books.layout import Layout
 from analytics.fairness.books.site import NodeTurn
 from analytics.fairness.books.state import Use
 from analytics.fairness.maxmin import Claim
-from domain.quantity import micro_gpus
+from domain.quantity import offered_micro_gpus
 
 
 @dataclass(slots=True)
@@ -122,4 +122,4 @@ def _offered(turn: NodeTurn, layout: Layout) -> int:
     if not turn.schedulable:
         return 0
     shared = {name: count for name, count in turn.allocatable.items() if layout.shares(name)}
-    return micro_gpus(shared, product=turn.model, replicas=turn.replicas) or 0
+    return offered_micro_gpus(shared, product=turn.product or turn.model, replicas=turn.replicas) or 0

@@ -104,7 +104,8 @@ def test_shares_and_slices_are_counted_in_parts_of_a_card() -> None:
     slices = quota("mig", 4, resource="nvidia.com/mig-1g.10gb")
     larger = quota("mig", 2, resource="nvidia.com/mig-3g.40gb")
     where = site(flavor("mig"), queue("nlp", "", slices, larger))
-    assert layouts(where, where.versions[-1], 0)["nlp/mig"].tree.total_quota == 4 * 142_857 + 2 * 428_571
+    # Four sevenths and six sevenths, each rounded as a set.
+    assert layouts(where, where.versions[-1], 0)["nlp/mig"].tree.total_quota == 571_429 + 857_143
 
 
 def test_capacity_leaves_out_cordoned_nodes_but_not_what_is_held_there() -> None:
@@ -134,7 +135,7 @@ def test_whole_gpus_held_beside_the_slices_of_a_pool_are_not_taken_from_it() -> 
     mixed = history(ObjectKind.NODE, "m1", (0, node_body("mig", gpus=4, more={name: 2})))
     where = site(flavor("mig"), queue("nlp", "", quota("mig", 2, resource=name)), mixed)
     bare = course("bare", gpus=4, manager="", queue="", model="MIG", stays=(("m1", 1, None),))
-    assert pool(swept(where, bare), "nlp/mig").capacity == 2 * 428_571
+    assert pool(swept(where, bare), "nlp/mig").capacity == 857_143
 
 
 # ------------------------------------------------------------ shares

@@ -69,6 +69,18 @@ def test_forgiven_is_the_integral_of_the_fading(debt: float, gap: float, length:
     assert math.isclose(found, rate * area, rel_tol=1e-6, abs_tol=0.01)
 
 
+def test_forgiven_is_no_residue_of_the_other_lines() -> None:
+    # In a millisecond so little of a large debt fades that a difference of debts would lose it in rounding.
+    debt, share = 1e9, 1 / (7 * 24 * HOUR_MS)
+    faded = -math.expm1(-share * math.log(2)) * debt
+    [stretch] = [Stretch(start_ms=0, end_ms=1, entitled=0, received=0)]
+    found = (
+        forgiven_debt(debt, gap_gpus=0, elapsed_ms=1, half_life=WEEK),
+        ledger([stretch], opening=debt, half_life=WEEK).forgiven,
+    )
+    assert found == pytest.approx((faded, faded), rel=1e-12)
+
+
 @given(stretches(), DEBTS, HALF_LIVES)
 def test_a_ledger_closes_and_is_finite(found: list[Stretch], opening: float, half_life: timedelta) -> None:
     account = ledger(found, opening=opening, half_life=half_life)

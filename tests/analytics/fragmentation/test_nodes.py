@@ -1,4 +1,4 @@
-"""What becomes of a node's GPUs: held, free, cordoned and unhealthy make up the capacity."""
+"""What becomes of a node's GPUs: held, free, cordoned, unhealthy and unpartitioned make up the capacity."""
 
 from typing import Any
 
@@ -9,28 +9,29 @@ from tests.golden.cases import store_of, values
 
 NOON = "2026-01-01T12:00:00Z"
 SINCE = "2026-01-01T00:00:00Z"
-PARTS = ("held_gpus", "free_gpus", "cordoned_gpus", "unhealthy_gpus")
+PARTS = ("held_gpus", "free_gpus", "cordoned_gpus", "unhealthy_gpus", "unpartitioned_gpus")
 # Each example opens a store; shrinking would open thousands.
 WITHOUT_SHRINKING = (Phase.explicit, Phase.reuse, Phase.generate)
 NODES = st.lists(
-    st.tuples(st.integers(1, 8), st.integers(0, 8), st.booleans(), st.integers(0, 9)), max_size=5
+    st.tuples(st.integers(1, 8), st.integers(0, 8), st.booleans(), st.integers(0, 9), st.integers(0, 2)),
+    max_size=5,
 )
 
 
 @given(NODES)
 @settings(max_examples=30, phases=WITHOUT_SHRINKING)
-def test_on_each_node_all_gpus_are_told_once(nodes: list[tuple[int, int, bool, int]]) -> None:
+def test_on_each_node_all_gpus_are_told_once(nodes: list[tuple[int, int, bool, int, int]]) -> None:
     tables: dict[str, list[dict[str, Any]]] = {
         "workload": [{"workload_uid": "a"}],
         "node_span": [],
         "holding": [],
     }
-    for number, (capacity, healthy, takes, held) in enumerate(nodes):
+    for number, (created, healthy, takes, held, uncut) in enumerate(nodes):
         name = f"n{number}"
-        allocatable = min(capacity, healthy)
+        capacity, allocatable = created + uncut, min(created, healthy)
         tables["node_span"].append({
             "node": name, "capacity_gpus": capacity, "allocatable_gpus": allocatable, "schedulable": takes,
-            "start_at": SINCE,
+            "unpartitioned_gpus": uncut, "start_at": SINCE,
         })  # fmt: skip
         if held:
             tables["holding"].append({"workload_uid": "a", "node": name, "gpus": held, "bound_at": SINCE})
@@ -39,11 +40,12 @@ def test_on_each_node_all_gpus_are_told_once(nodes: list[tuple[int, int, bool, i
             name: values(store, name, NOON, by=("node",))
             for name in (*PARTS, "capacity_gpus", "overcommitted_gpus")
         }
-    for number, (capacity, healthy, takes, held) in enumerate(nodes):
+    for number, (created, healthy, takes, held, uncut) in enumerate(nodes):
         node = (f"n{number}",)
-        allocatable = min(capacity, healthy)
+        capacity, allocatable = created + uncut, min(created, healthy)
         assert told["capacity_gpus"][node] == capacity
-        assert told["unhealthy_gpus"][node] == capacity - allocatable
+        assert told["unhealthy_gpus"][node] == created - allocatable
+        assert told["unpartitioned_gpus"][node] == uncut
         assert told["overcommitted_gpus"][node] == max(0, held - allocatable)
         assert told["cordoned_gpus"][node] == (0 if takes else max(0, allocatable - held))
         assert sum(told[name][node] for name in PARTS) == capacity + told["overcommitted_gpus"][node]

@@ -76,7 +76,7 @@ class Site:
         holders = self.holders(calm=calm)
         pool = Pool(holders=holders, unit=self.unit, leftover=self.leftover, spare=self.live[""])
         made_ms = self.period * WEEK
-        new = propose(pool, name="pool", made_ms=made_ms, expires_ms=made_ms + WEEK)
+        new = propose(pool, name="pool", week="2026-W10", made_ms=made_ms, expires_ms=made_ms + WEEK)
         self._keep(new)
         self.good = {holder.name: good_periods(holder) for holder in holders}
         waiting = (

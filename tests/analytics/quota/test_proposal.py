@@ -25,7 +25,7 @@ from tests.analytics.quota.holders import WEEK, holder, pool
 
 def proposals(subject: Pool) -> dict[str, Proposal]:
     """Approved ones, by holder."""
-    made = propose(subject, name="a100", made_ms=WEEK, expires_ms=2 * WEEK)
+    made = propose(subject, name="a100", week="2026-W10", made_ms=WEEK, expires_ms=2 * WEEK)
     return {each.holder: moved_to(each, ProposalState.APPROVED) for each in made}
 
 
@@ -91,7 +91,7 @@ def test_reverting_takes_later_gifts_that_lived_off_the_freed_quota() -> None:
     live = after(books, Live(quotas={"x": 40, "owed": 60}, agreed=100), "x")
     later = propose(
         pool(holder("x", 40, 36, hours=1), holder("owed", 60, debt=50), leftover=Leftover.UNUSED),
-        name="a100", made_ms=2 * WEEK, expires_ms=3 * WEEK,
+        name="a100", week="2026-W11", made_ms=2 * WEEK, expires_ms=3 * WEEK,
     )  # fmt: skip
     books["owed"] = moved_to(later[0], ProposalState.APPROVED)
     live = after(books, live, "owed")
@@ -160,10 +160,12 @@ def test_each_proposal_has_a_sentence_for_its_team() -> None:
     books = two_cuts()
     assert (
         books["x"].because
-        == "x goes from 40 to 36 GPU: its hell ratio was 50.0%, over the 15% that are tolerated."
+        == "x goes from 40 to 36 GPU: its hell ratio was 50.0% in week 2026-W10, over the 15% that are"
+        " tolerated."
     )
     assert books["owed"].because == (
-        "owed goes from 60 to 66 GPU, above the 60 agreed: the cluster owes it 50.0 GPU-hours."
+        "owed goes from 60 to 66 GPU, above the 60 agreed: the cluster owed it 50.0 GPU-hours when"
+        " week 2026-W10 ended."
     )
     unused = proposals(pool(holder("x", 40, ratio=0.5), leftover=Leftover.UNUSED))["x"]
     assert unused.because.endswith("Of what is lowered in this pool, 4 GPU stay unused until given.")
@@ -173,7 +175,8 @@ def test_each_proposal_has_a_sentence_for_its_team() -> None:
     paid = proposals(pool(holder("x", 40, 44), holder("y", 4, 0, hours=0)))
     assert (
         paid["x"].because
-        == "x goes from 44 to 40 GPU: of its gift above the 40 agreed; it is owed 0.0 GPU-hours."
+        == "x goes from 44 to 40 GPU: of its gift above the 40 agreed; it was owed 0.0 GPU-hours when"
+        " week 2026-W10 ended."
     )
 
 

@@ -56,11 +56,16 @@ def readings(levels: str) -> Device:
         ("l" * 10 + "r" * 10, [(0, 10, "idle"), (10, 20, "resident_idle")]),
         # 12 of any 15 samples are 80 %: enough to tell, and the missing ones stay unknown.
         ("l" * 8 + "." * 3 + "l" * 8, [(0, 8, "idle"), (8, 11, "unknown"), (11, 19, "idle")]),
-        # 11 of 15 are less.
-        ("l" * 8 + "." * 4 + "l" * 8, [(0, 20, "unknown")]),
+        # 11 of 15 are less: what was seen was quiet for less than a quarter of an hour, so nobody is accused.
+        ("l" * 8 + "." * 4 + "l" * 8, [(0, 8, "active"), (8, 12, "unknown"), (12, 20, "active")]),
         # Neither side of a gap is long enough, and what is missing at its edge helps neither.
-        ("l" * 12 + "." * 5 + "l" * 12, [(0, 29, "unknown")]),
-        ("l" * 15 + "." * 5 + "l" * 3, [(0, 15, "idle"), (15, 23, "unknown")]),
+        ("l" * 12 + "." * 5 + "l" * 12, [(0, 12, "active"), (12, 17, "unknown"), (17, 29, "active")]),
+        # A quiet tail after a gap, and one before samples that never came.
+        (
+            "l" * 15 + "." * 5 + "l" * 3,
+            [(0, 15, "idle"), (15, 20, "unknown"), (20, 23, "active")],
+        ),
+        ("h" * 9 + "l" * 14 + "." * 2, [(0, 23, "active"), (23, 25, "unknown")]),
         # Too short to be idle even if the missing samples were low.
         ("h" + "l" * 5 + "." * 3 + "l" * 5 + "h", [(0, 6, "active"), (6, 9, "unknown"), (9, 15, "active")]),
         ("." * 20, [(0, 20, "unknown")]),
@@ -79,14 +84,11 @@ def test_idle_takes_fifteen_minutes_without_a_gap_on_four_fifths_of_the_samples(
         ("l" * 20, [(0, 15, "idle", 15), (15, 20, "idle", None)]),
         # Nothing is proven before work begins again.
         ("l" * 14 + "h", [(0, 15, "active", None)]),
-        # Too little was seen: undecidable a quarter of an hour after the low activity, or at the end.
-        (
-            "l" * 5 + "." * 25,
-            [(0, 5, "unknown", 20), (5, 30, "unknown", None)],
-        ),
+        # Too little was seen to prove it, and no later sample can change that.
+        ("l" * 5 + "." * 25, [(0, 5, "active", None), (5, 30, "unknown", None)]),
         (
             "l" * 5 + "." * 12 + "h",
-            [(0, 5, "unknown", 17 + 1 / MINUTE), (5, 17, "unknown", None), (17, 18, "active", None)],
+            [(0, 5, "active", None), (5, 17, "unknown", None), (17, 18, "active", None)],
         ),
     ],
 )

@@ -208,3 +208,21 @@ def test_a_member_that_left_early_is_judged_when_the_attempt_is_over() -> None:
     )
     assert minutes_of(billed(course, until=50)) == {"useful": 90}
     assert minutes_of(billed(course)) == {"preempted_lost": 30, "useful": 70}
+
+
+def test_a_member_that_was_preempted_alone_loses_its_own_run_and_no_others() -> None:
+    cut = holding("cut", 0, 62, run(0, 62, 143))
+    kept = holding("kept", 0, 90, run(0, 90, 0))
+    course = Course(
+        spans=(span(State.RUNNING, 0, 90), span(State.ENDED, 90, None)),
+        attempts=(attempt(1, 0, 90, Outcome.SUCCEEDED),),
+        holdings=(replace(cut, cut="preempted", cut_known_ms=at(65)), kept),
+        devices=(*busy("cut", 0, 62), *busy("kept", 0, 90)),
+    )
+    assert minutes_of(billed(course)) == {"preempted_lost": 15, "useful": 137}
+    found = losses(course, [(each, phases(each, course.spans, ALWAYS)) for each in course.holdings])
+    assert [(loss.pod_uid, loss.kind, loss.known_ms) for loss in found] == [
+        ("cut", LossKind.PREEMPTED, at(65) + 1)
+    ]
+    # Before it is clear that the others go on, nobody says whose loss it is.
+    assert as_known_at(course, at(64)).holdings[0].cut == ""

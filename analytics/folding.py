@@ -1,0 +1,50 @@
+"""
+Rows as a viewer may see them: foreign work loses the labels that tell whose it is.
+
+Rows are folded before anything is computed, so that a percentile of others is theirs and not a mean
+of percentiles. Filters see the folded labels: what is not told cannot be asked for. A row keeps its own
+columns, on which a figure may rest, and is only shown under other labels.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from analytics.evaluate import SHOWN_AS, check, evaluate
+from domain.metric import LABELS, Ask, Metric, Row, Sample, Tells
+from domain.view import View
+
+OTHERS: Final = "others"
+
+
+def evaluate_seen(metric: Metric, rows: Sequence[Row], ask: Ask, view: View) -> list[Sample]:
+    """
+    The metric's samples for a viewer, as `analytics.evaluate` gives them for everybody.
+
+    Raises:
+        UsageError: `by` or a filter names something that is not a dimension of the metric.
+    """
+    check(metric, ask)
+    return evaluate(metric, seen(metric, rows, ask, view), ask)
+
+
+def seen(metric: Metric, rows: Sequence[Row], ask: Ask, view: View) -> Sequence[Row]:
+    """The rows with `others` for what the viewer may not tell apart of the labels asked about."""
+    asked = dict.fromkeys((*ask.by, *ask.filters))
+    places = [label for label in asked if LABELS[label] is Tells.WHERE]
+    # On a node there are few workloads: of which kind they are would tell one from the other.
+    hidden = {Tells.WHOSE, Tells.WHERE} | ({Tells.WORK} if places else set())
+    folded = [label for label in asked if LABELS[label] in hidden and label not in metric.open_labels]
+    if not folded:
+        return rows
+    return [row if row.get("team") in view.teams else _folded(row, folded, metric, view) for row in rows]
+
+
+def _folded(row: Row, folded: Sequence[str], metric: Metric, view: View) -> Row:
+    others = {
+        label: OTHERS
+        for label in folded
+        # A row with null says nothing about a label, and folding must not make it say something.
+        if row[label] is not None
+        and not (label in metric.shared_labels and view.shares(label, row["cluster"], row[label]))
+    }
+    return {**row, SHOWN_AS: {**row, **others}} if others else row

@@ -1,0 +1,29 @@
+"""Slices of MIG cards that are in no instance."""
+
+from analytics.fragmentation.nodes import DIMENSIONS, LABELS, NODES_NOW
+from domain.metric import Metric, Page, Unit
+
+METRIC = Metric(
+    name="unpartitioned_gpus",
+    unit=Unit.GPUS,
+    title="GPUs unpartitioned",
+    definition=(
+        "Compute slices of MIG cards that no created instance covers, as parts of a card: twice three"
+        " sevenths leave one. The cards are those that the node's label or its device slices count, else as"
+        " few as can hold the instances. Nobody can be given them before the cards are cut anew."
+    ),
+    source="Kubernetes node capacity by MIG profile; node label nvidia.com/gpu.count",
+    sql=NODES_NOW
+    + """\
+select
+    cluster,
+    gpu_model,
+    node,
+    unpartitioned as value
+from node_now
+""",
+    labels=LABELS,
+    dimensions=DIMENSIONS,
+    pages=(Page.CLUSTER, Page.CAPACITY),
+    open_labels=("node",),
+)

@@ -1,0 +1,70 @@
+"""What people do with proposals, also while the store is served: make a week's anew, and reject one."""
+
+import json
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Final
+
+from analytics.chargeback.agreement import Agreement
+from domain import calendar
+from domain.policy import Policy
+from domain.window import Clock
+from service import quota
+from service.orders import Handler
+from service.quota import Proposer, finished_week
+from service.quota_settings import QuotaSettings
+from store.embedded import Store
+
+PROPOSE: Final = "quota propose"
+REJECT: Final = "quota reject"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuotaOrders:
+    """
+    Acts on the proposals of an open store.
+
+    `alone`: while it is entered nobody else makes proposals.
+    """
+
+    store: Store
+    policy: Policy
+    agreement: Agreement
+    terms: QuotaSettings
+    clock: Clock
+    alone: Callable[[], AbstractContextManager[object]] = nullcontext
+
+    def handlers(self) -> Mapping[str, Handler]:
+        """What can be ordered, by name; each takes its one argument as JSON and says what it did."""
+        return {PROPOSE: self._propose, REJECT: self._reject}
+
+    def _propose(self, argument: str) -> str:
+        """
+        Make the proposals of a finished week, anew where there are some.
+
+        Raises:
+            UsageError: the week is none, or not over, or a later one has proposals.
+        """
+        asked = json.loads(argument)
+        as_of_ms = self.clock.now_ms()
+        zone = self.agreement.zone
+        period = (
+            calendar.week(asked["week"], zone) if asked["week"] else finished_week(as_of_ms, self.agreement)
+        )
+        proposer = Proposer(self.store, self.policy, self.agreement, self.terms)
+        told = []
+        with self.alone():
+            for name in asked["clusters"] or self.store.clusters():
+                made = proposer.propose(name, period, as_of_ms, again=True)
+                told.append(f"{name}, week {period.label}: {len(made)} proposals {' '.join(made)}".rstrip())
+        return "\n".join(told)
+
+    def _reject(self, argument: str) -> str:
+        """Reject an open proposal; raises UsageError where it is none."""
+        asked = json.loads(argument)
+        with self.alone():
+            quota.reject(
+                self.store, asked["id"], who=asked["who"], note=asked["note"], at_ms=self.clock.now_ms()
+            )
+        return f"{asked['id']} is rejected"

@@ -1,0 +1,125 @@
+"""When each source was observed: stretches of sights, kept as few rows as they can be."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import duckdb
+import polars as pl
+import pyarrow as pa
+
+from domain.gpu_sample import GPU_METRICS
+from domain.observed import Observed, Stretch, merged
+from domain.policy import patience_ms
+from store.engine import Engine
+
+# What new stretches may touch: those of the same kinds and source around them.
+_NEAR: Final = """
+from observed_stretch
+where
+    cluster = $cluster
+    and source = $source
+    and list_contains($kinds::varchar[], kind)
+    and end_ms >= $from_ms
+    and start_ms <= $to_ms
+"""
+_READ: Final = "select kind, source, node, start_ms, end_ms, resumed" + _NEAR
+_DELETE: Final = "delete" + _NEAR
+
+# One row per watch that had begun before $as_of_ms, or went on by then, its silences included; of samples
+# one row per stretch that reaches beyond $start_ms.
+_STRETCHES: Final = """
+with numbered as (
+    select
+        *,
+        count_if(not resumed) over (
+            partition by cluster, kind, source, node order by start_ms rows unbounded preceding
+        ) as number
+    from observed_stretch
+    where start_ms < $as_of_ms and (node = '' or end_ms > $start_ms)
+)
+
+select cluster, kind, source, node, min(start_ms) as start_ms, max(end_ms) as end_ms
+from numbered
+group by cluster, kind, source, node, number
+order by cluster, kind, source, node, start_ms
+"""
+# One row per cluster: when it was first observed at all.
+_FIRST: Final = "select cluster, min(start_ms) as first_ms from observed_stretch group by cluster"
+
+
+def add(
+    engine: Engine,
+    connection: duckdb.DuckDBPyConnection,
+    cluster: str,
+    found: Mapping[Observed, Sequence[Stretch]],
+) -> None:
+    """Add what was observed of a cluster, from one source, inside a transaction of the caller."""
+    found = {whom: some for whom, some in found.items() if some}
+    if not found:
+        return
+    longest_ms = max(patience_ms(whom.kind) for whom in found)
+    [source] = {whom.source for whom in found}
+    near = {
+        "cluster": cluster,
+        "source": source,
+        "kinds": sorted({whom.kind for whom in found}),
+        "from_ms": min(each.start_ms for some in found.values() for each in some) - longest_ms,
+        "to_ms": max(each.end_ms for some in found.values() for each in some) + longest_ms,
+    }
+    known: dict[Observed, list[Stretch]] = defaultdict(list)
+    for kind, of_source, node, start_ms, end_ms, resumed in connection.execute(_READ, near).fetchall():
+        whom = Observed(kind, of_source, node)
+        known[whom].append(Stretch(start_ms=start_ms, end_ms=end_ms, resumed=resumed))
+    new = {
+        whom: merged([*known.get(whom, ()), *found.get(whom, ())], patience_ms(whom.kind))
+        for whom in known.keys() | found.keys()
+    }
+    if new == known:
+        return
+    rows = [
+        {"cluster": cluster, **whom._asdict(), "start_ms": one.start_ms, "end_ms": one.end_ms,
+         "resumed": one.resumed}
+        for whom, some in new.items()
+        for one in some
+    ]  # fmt: skip
+    connection.execute(_DELETE, near)
+    connection.from_arrow(pa.Table.from_pylist(rows, schema=engine.schema("observed_stretch"))).insert_into(
+        "observed_stretch"
+    )
+
+
+def of_samples(source: str, frame: pl.DataFrame) -> dict[Observed, list[Stretch]]:
+    """When samples of a source tell of each node: each reading stands for one and a half of its steps."""
+    told = (
+        frame.select("node", "at_ms", end_ms=pl.col("at_ms") + pl.col("step_ms") * 3 // 2)
+        .unique()
+        .sort("node", "at_ms", "end_ms")
+        .with_columns(pl.col("end_ms").cum_max().over("node").alias("reach_ms"))
+        .with_columns(
+            (pl.col("at_ms") > pl.col("reach_ms").shift(1).over("node")).fill_null(value=True).alias("begins")
+        )
+        .with_columns(pl.col("begins").cum_sum().over("node").alias("number"))
+        .group_by("node", "number")
+        .agg(pl.col("at_ms").min().alias("start_ms"), pl.col("end_ms").max())
+        .sort("node", "start_ms")
+    )
+    found: dict[Observed, list[Stretch]] = defaultdict(list)
+    for node, start_ms, end_ms in told.select("node", "start_ms", "end_ms").iter_rows():
+        found[Observed(GPU_METRICS, source, node)].append(Stretch(start_ms=start_ms, end_ms=end_ms))
+    return found
+
+
+def stretches(engine: Engine, *, start_ms: int, as_of_ms: int) -> Sequence[Mapping[str, object]]:
+    """
+    Stretches that had begun before an instant, by time of their source; a watch that went on is one.
+
+    Of kinds of objects all, for a silence may reach into the window; of samples those in the window.
+    Columns: cluster, kind, source, node, start_ms, end_ms.
+    """
+    return engine.kept_rows(_STRETCHES, {"start_ms": start_ms, "as_of_ms": as_of_ms})
+
+
+def first_ms(engine: Engine) -> dict[str, int]:
+    """When each cluster was first observed."""
+    return {str(row["cluster"]): int(str(row["first_ms"])) for row in engine.kept_rows(_FIRST)}

@@ -1,0 +1,77 @@
+"""Rows that are summed in the query give the figures that the rows themselves give."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from itertools import product
+from typing import Any
+
+import pytest
+
+from analytics.evaluate import evaluate, parameters, query
+from analytics.metrics import REGISTRY
+from domain.metric import Ask
+from domain.window import Window, parse_instant
+from store.embedded import Store
+from tests.golden.cases import store_of
+
+SUMMED = [name for name, metric in REGISTRY.items() if metric.adds]
+WINDOW = Window.before(parse_instant("2026-01-02T00:00:00Z"), timedelta(hours=24))
+CAUSES = ("useful", "idle", "resident_idle", "crash_lost", "startup", "unknown", "preempted_lost")
+
+
+@pytest.fixture(scope="module")
+def store() -> Iterator[Store]:
+    """Two teams, three users, two models, three nodes, and pieces of every kind, each of its own length."""
+    works: list[dict[str, Any]] = []
+    pieces: list[dict[str, Any]] = []
+    for number, (team, user) in enumerate((("nlp", "ada"), ("nlp", "bob"), ("cv", "eve"))):
+        uid, model = f"w{number}", ("A100", "H100")[number % 2]
+        works.append({"workload_uid": uid, "team": team, "user_name": user, "gpu_model": model})
+        for place, cause in enumerate(CAUSES * 2):
+            piece: dict[str, Any] = {
+                "workload_uid": uid,
+                "pod_uid": "p",
+                "node": f"n{place % 3}",
+                "gpu_model": model,
+            }
+            minute = place * 10
+            pieces.append(
+                piece
+                | {
+                    "cause": cause,
+                    "start_at": f"2026-01-01T0{number}:{minute % 60:02}:00Z",
+                    "end_at": f"2026-01-01T0{number + 2}:{minute % 60:02}:{place:02}Z",
+                    "may_be": "crash_lost" if cause == "useful" else "",
+                    "charged": number == 0,
+                    "restart": number == 1,
+                    "micro_gpus": None if (number, place) == (2, 1) else (place + 1) * 250_000,
+                    "known_at": "2026-01-03T00:00:00Z" if cause == "crash_lost" and number else None,
+                }
+            )
+    waits = [
+        {"workload_uid": "w1", "start_at": "2026-01-01T09:00:00Z", "end_at": "2026-01-01T09:10:00Z"}
+    ]  # fmt: skip
+    given: dict[str, list[dict[str, Any]]] = {
+        "workload": works,
+        "waste_piece": pieces,
+        "own_failure_wait": waits,
+    }
+    with store_of(given) as made:
+        yield made
+
+
+@pytest.mark.parametrize("name", SUMMED)
+def test_rows_summed_in_the_query_give_the_same_figures(name: str, store: Store) -> None:
+    metric = REGISTRY[name]
+    groups = ((), ("team",), ("node", "user_name"), metric.labels, metric.dimensions)
+    filters: tuple[dict[str, tuple[str, ...]], ...] = (
+        {},
+        {"gpu_model": ("H100",)},
+        {"user_name": ("ada", "eve"), "node": ("n1",)},
+    )
+    for by, only in product(groups, filters):
+        ask = Ask(window=WINDOW, by=by, filters=only)
+        fine = store.rows(metric.sql, parameters(metric, ask))
+        summed = store.rows(query(metric, ask), parameters(metric, ask))
+        assert evaluate(metric, summed, ask) == evaluate(metric, fine, ask), (by, only)
+        assert by or only or len(summed) < len(fine)
