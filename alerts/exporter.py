@@ -37,11 +37,21 @@ CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
 LABELS = frozenset({
     "cluster", "queue", "service_class", "priority_class", "team", "pool", "gpu_model", "cause", "reason",
     "mechanism", "victim_class", "preemptor_class", "quantile", "estimator", "le", "metric", "because",
-    "rule", "size",
+    "rule", "size", "xid",
 })  # fmt: skip
 # 12 teams x 3 classes x 20 queues, for each of 3 percentiles by 2 estimators.
 SERIES_BUDGET = 720 * 6
 OVER_BUDGET = f"more than {SERIES_BUDGET} series: left out"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outside:
+    """A value that somebody else found, passed on with its source among the labels."""
+
+    name: str
+    about: str
+    labels: Mapping[str, str]
+    value: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +72,7 @@ class Exporter(Collector):
         registry: metrics by name; measurements of others are not shown.
         clock: this machine's, which Prometheus shares and a played sample does not.
         alarms: the reason of each alarm that sounds now, by its name.
+        outside: what others found, passed on beside our own.
 
     Raises:
         PolicyError: a metric exports a label that is not among `LABELS`.
@@ -73,6 +84,7 @@ class Exporter(Collector):
         clock: Clock = _CLOCK,
         *,
         alarms: Callable[[], Mapping[str, str]] = dict,
+        outside: Callable[[], Iterable[Outside]] = tuple,
     ) -> None:
         for metric in registry.values():
             strangers = {*metric.labels, *metric.extra_labels} - LABELS
@@ -85,6 +97,7 @@ class Exporter(Collector):
         self._metrics = registry
         self._clock = clock
         self._alarms = alarms
+        self._outside = outside
         self._snapshot: _Snapshot | None = None
         self._own = CollectorRegistry()
         self._own.register(self)
@@ -122,6 +135,7 @@ class Exporter(Collector):
     def collect(self) -> Iterator[Family]:
         """The alarms of now, and the families of the newest snapshot."""
         yield from _sounding(self._alarms())
+        yield from _passed_on(self._outside())
         snapshot = self._snapshot
         if snapshot is None:
             return
@@ -149,6 +163,17 @@ def _sounding(alarms: Mapping[str, str]) -> Iterator[Family]:
     for name in alarms:
         family.add_metric([name], 1)
     yield family
+
+
+def _passed_on(values: Iterable[Outside]) -> Iterator[Family]:
+    families: dict[str, GaugeMetricFamily] = {}
+    for one in values:
+        family = families.get(one.name)
+        if family is None:
+            family = GaugeMetricFamily(PREFIX + one.name, one.about, labels=list(one.labels))
+            families[one.name] = family
+        family.add_metric(list(one.labels.values()), one.value)
+    yield from families.values()
 
 
 def _families(metric: Metric, samples: list[Sample]) -> Iterator[Family]:

@@ -29,8 +29,14 @@ _DISRUPTIONS = {
     "EvictionByEvictionAPI": Mechanism.EVICTION_API,
     "DeletionByPodGC": Mechanism.POD_GC,
     "TerminationByKubelet": Mechanism.KUBELET,
+    # Of jobs from tables of other schedulers; their own word is the detail.
+    "PreemptedByBatchScheduler": Mechanism.BATCH_SCHEDULER,
+    "Requeued": Mechanism.REQUEUED,
+    "NodeFailure": Mechanism.NODE_FAILURE,
 }
-INFRASTRUCTURE = frozenset({Mechanism.TAINT, Mechanism.POD_GC})
+INFRASTRUCTURE = frozenset({Mechanism.TAINT, Mechanism.POD_GC, Mechanism.NODE_FAILURE})
+# Kueue puts a Workload in the place of another one when an elastic job grows or shrinks: nobody goes.
+SLICE_REPLACED = "WorkloadSliceReplaced"
 
 
 def kueue_mechanism(reason: str, message: str) -> Mechanism:

@@ -51,7 +51,13 @@ class History:
 
     @property
     def original(self) -> objects.Body | None:
-        """Its first description: what it was submitted as."""
+        """
+        Its first description: what it was submitted as.
+
+        A job from a table is told as a whole each time: what was told last, it was submitted as.
+        """
+        if self.kind is ObjectKind.IMPORTED_JOB:
+            return self.latest
         return self.descriptions[0].body if self.descriptions else None
 
     def first(self, moment: Moment) -> Transition | None:
@@ -108,7 +114,8 @@ class Catalog:
         sharing: set[int] = set()
         for node in nodes:
             gone = node.first(Moment.GONE)
-            for described, following in zip(node.descriptions, [*node.descriptions[1:], None], strict=True):
+            # One that never could be read has no description, and is known by its end only.
+            for described, following in zip(node.descriptions, [*node.descriptions[1:], None], strict=False):
                 body = described.body
                 if not isinstance(body, objects.Node):
                     continue

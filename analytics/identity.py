@@ -9,7 +9,9 @@ PodGroup label), the object of that name that was there when the pointer was mad
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+
+from msgspec import structs
 
 from analytics.labelled_owners import labelled_owner
 from domain import objects
@@ -146,6 +148,8 @@ class Identity:
         return chain[0]
 
     def _of_pod(self, pod: Known, body: objects.Pod) -> str | None:
+        if body.owner is not None and body.owner.kind == ObjectKind.IMPORTED_JOB:
+            return body.owner.uid  # which may not be known yet: rows come in any order
         if body.yunikorn is not None and body.yunikorn.placeholder:
             first = self._first_of_app.get((pod.namespace, body.yunikorn.app))
             return self.workload_of(first.uid) if first else None
@@ -175,7 +179,7 @@ class Identity:
         if named is None or named.uid:
             return named
         uid = self._named(ObjectKind.RAY_JOB, pod, named.name)
-        return replace(named, uid=uid) if uid else None
+        return structs.replace(named, uid=uid) if uid else None
 
     def _of_claim(self, claim: Known, body: ResourceClaim) -> str | None:
         """A claim belongs to the first pod that uses it, else to the one that it was made for."""

@@ -13,7 +13,7 @@ from analytics.admission import admitted_stays, unless_dispatched
 from analytics.claims import asked_micro_gpus, with_claims
 from analytics.history import History, WorkloadFacts
 from analytics.placeholders import replaced
-from analytics.pods import Instant, PodCourse, pod_course
+from analytics.pods import Instant, PodCourse, is_imported, pod_course
 from analytics.requests import min_members, requested_micro_gpus
 from analytics.standing import Standing
 from analytics.stays import Stays
@@ -149,11 +149,15 @@ def _pod_steps(pod: PodCourse) -> Iterator[_Step]:
     Within one instant its runs come before its end, its end before its deletion; and a pod that held
     before is gone before another one is bound: a controller makes the second because of that.
     """
-    yield _Step(pod.created_ms, pod.created_ms, 2, "pod created", pod)
+    # The stays of an imported job follow each other, and its stamps are whole seconds: in the one in
+    # which a stay is thrown out, it holds; in the one in which the next is submitted, it is over.
+    imported = is_imported(pod)
+    appears = 15 if imported else 2
+    yield _Step(pod.created_ms, pod.created_ms, appears, "pod created", pod)
     for start_ms, end_ms in pod.held_back:
-        yield _Step(start_ms, start_ms, 3, "pod held back", pod)
+        yield _Step(start_ms, start_ms, appears + 1, "pod held back", pod)
         if end_ms is not None:
-            yield _Step(end_ms, end_ms, 4, "pod let go", pod)
+            yield _Step(end_ms, end_ms, appears + 2, "pod let go", pod)
     bound = pod.bound
     if bound is not None:
         yield _Step(bound.at_ms, bound.at_ms, 20, "pod bound", pod, earliest_ms=bound.earliest_ms)
@@ -166,7 +170,7 @@ def _pod_steps(pod: PodCourse) -> Iterator[_Step]:
     for order, (what, when) in enumerate(_way_out(pod)):
         if when is not None:
             at_ms = when.at_ms
-            left = what in _LEFT and (bound is None or at_ms > bound.at_ms)
+            left = (what in _LEFT or imported) and (bound is None or at_ms > bound.at_ms)
             rank = 10 + order if left else 30 + order
             mark = pod.disruption if what == "pod disrupted" else None
             yield _Step(at_ms, at_ms, rank, what, pod, mark, when.earliest_ms)

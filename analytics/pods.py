@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from analytics.history import Catalog, History
 from domain import objects
-from domain.facts import EventSighting, Moment, Transition
+from domain.facts import EventSighting, Moment, ObjectKind, Transition
 from domain.workload import Run
 
 # Gates that a queueing system sets and lifts itself: a pod behind them is queued, not held back.
@@ -47,6 +47,13 @@ class PodCourse:
     released: Instant | None
     node_gone: bool
     disruption: Transition | None
+    faults: tuple[Transition, ...] = ()
+
+
+def is_imported(pod: PodCourse) -> bool:
+    """Whether it is a stay of a job from a table of another scheduler."""
+    body = pod.body
+    return body is not None and body.owner is not None and body.owner.kind == ObjectKind.IMPORTED_JOB
 
 
 def pod_course(pod: History, *, catalog: Catalog, events: tuple[EventSighting, ...] = ()) -> PodCourse:
@@ -89,6 +96,7 @@ def pod_course(pod: History, *, catalog: Catalog, events: tuple[EventSighting, .
         released=released,
         node_gone=released is not None and node_gone_ms == released.at_ms and ended is None,
         disruption=_disruption(pod),
+        faults=tuple(fact for fact in pod.transitions if fact.moment is Moment.GPU_FAULT),
     )
 
 

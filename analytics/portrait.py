@@ -3,10 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from analytics.evictions import SLICE_REPLACED
 from analytics.history import Catalog, History, WorkloadFacts
 from analytics.requests import min_members, requested_micro_gpus
 from domain import objects
-from domain.facts import Moment, ObjectKind
+from domain.facts import Moment, ObjectKind, Transition
 from domain.tenant import Subject, Tenancy
 from domain.workload import Life
 
@@ -101,12 +102,7 @@ def reservations(history: History, catalog: Catalog) -> list[tuple[str, int | No
         Rows of flavor, micro-GPU, start_ms, end_ms; the end is None while quota stays reserved.
         Kueue leaves the admission in the status of a finished Workload; its quota is free.
     """
-    over = [
-        fact.at_ms
-        for fact in history.transitions
-        if fact.moment is Moment.GONE
-        or (fact.moment is Moment.CONDITION and fact.subject == "Finished" and fact.state == "True")
-    ]
+    over = [fact.at_ms for fact in history.transitions if _gives_quota_back(fact)]
     last_ms = min(over) if over else None
     rows: list[tuple[str, int | None, int, int | None]] = []
     following = [described.from_ms for described in history.descriptions[1:]]
@@ -126,6 +122,14 @@ def reservations(history: History, catalog: Catalog) -> list[tuple[str, int | No
             else:
                 rows.append((flavor, quantity, described.from_ms, end_ms))
     return rows
+
+
+def _gives_quota_back(fact: Transition) -> bool:
+    """Whether a Workload has no quota from then on, whatever its status still says."""
+    if fact.moment is Moment.CONDITION and fact.state == "True":
+        replaced = fact.subject == "Evicted" and fact.reason == SLICE_REPLACED
+        return fact.subject == "Finished" or replaced
+    return fact.moment is Moment.GONE
 
 
 def _user_object(facts: WorkloadFacts) -> tuple[str, str, str, str]:

@@ -3,7 +3,7 @@
 from collections import Counter
 from dataclasses import dataclass, field
 
-from analytics.evictions import kueue_mechanism, kueue_preemptor
+from analytics.evictions import SLICE_REPLACED, kueue_mechanism, kueue_preemptor
 from analytics.history import History, WorkloadFacts
 from analytics.pods import PodCourse
 from analytics.stays import Stays
@@ -16,6 +16,8 @@ _FINISHED_PHASES = frozenset(
 )
 _SUCCESS = frozenset({"Succeeded", "Complete", "Completed", "Finished"})
 _ENDS = frozenset({"Complete", "Completed", "Succeeded", "Failed"})
+# The phase of a job from a table that is over in a way which its last attempt tells.
+_OVER = "Over"
 # KAI's and Kubernetes' PodGroups tell no phase: their pods tell when they are over.
 _SILENT_GROUPS = frozenset({ObjectKind.KAI_POD_GROUP, ObjectKind.POD_GROUP})
 
@@ -33,6 +35,7 @@ class _Queueing:
     active: bool = True
     finished: str = ""
     gone: bool = False
+    variant: bool = False
     counted: int = 0
     by_reason: Counter[str] = field(default_factory=Counter)
 
@@ -113,6 +116,7 @@ class Standing:
         if isinstance(body, objects.Workload):
             queueing = self.kueue[history.uid]
             queueing.active = body.active
+            queueing.variant = bool(body.variant_of)
             return _uncounted(queueing, body, history)
         job = self.jobs.get(history.uid)
         if job is not None and isinstance(body, objects.Job | objects.JobObject):
@@ -131,7 +135,7 @@ class Standing:
 
     def outcome(self, stays: Stays) -> Outcome:
         """How the workload ended: failed when a part of it did."""
-        told = [queueing.finished for queueing in self.kueue.values()]
+        told = [one.finished for one in self.kueue.values() if one.finished != SLICE_REPLACED]
         told += [job.finished for job in self.jobs.values()]
         if not self.jobs:
             told += [group.phase or "" for group in self.groups.values() if group.phase in _FINISHED_PHASES]
@@ -158,6 +162,10 @@ class Standing:
                 queueing.requeued = true
             case "Finished":
                 queueing.finished = fact.reason if true else ""
+            case "Evicted" if true and fact.reason == SLICE_REPLACED:
+                queueing.finished = SLICE_REPLACED
+            case "Evicted" if true and queueing.variant and not queueing.quota:
+                return None  # another variant of the same intent was taken
             case "Evicted":
                 return self._evicted(queueing, history, fact) if true else None
         return None
@@ -205,10 +213,15 @@ class Standing:
                 job.finished = fact.subject
 
     def _kueue_in_play(self) -> _Queueing | None:
-        """The Workload that counts: the newest that is neither finished nor gone, else the newest."""
+        """
+        The Workload that counts: of those that are neither finished nor gone the one that got furthest.
+
+        That is the one that was admitted, or has quota; else the newest. Without any, the newest of all.
+        """
         alive = [queueing for queueing in self.kueue.values() if not queueing.finished and not queueing.gone]
-        newest = alive or list(self.kueue.values())
-        return newest[-1] if newest else None
+        if not alive:
+            return next(reversed(self.kueue.values()), None)
+        return max(reversed(alive), key=lambda one: (one.admitted, one.quota))
 
     def _is_over(self, stays: Stays) -> bool:
         # A PodGroup is Completed for a moment whenever its job replaces all pods: ask the job.
@@ -218,7 +231,7 @@ class Standing:
             return all(job.finished or job.gone for job in self.jobs.values())
         if self.groups:
             groups = self.groups.values()
-            told = all(group.gone or group.phase in _FINISHED_PHASES for group in groups)
+            told = all(group.gone or group.phase in {*_FINISHED_PHASES, _OVER} for group in groups)
             return told or (
                 all(group.silent for group in groups) and stays.nothing_left(single=self.root_is_pod)
             )
@@ -271,6 +284,8 @@ def _uncounted(queueing: _Queueing, body: objects.Workload, history: History) ->
     at_ms = next(d.from_ms for d in history.descriptions if d.body is body)
     found = []
     for reason, count in body.evictions.items():
+        if reason == SLICE_REPLACED:
+            continue
         missing = count - queueing.by_reason[_counted_reason(reason)]
         if missing <= 0:
             continue
@@ -288,7 +303,8 @@ def _uncounted(queueing: _Queueing, body: objects.Workload, history: History) ->
                 detail="known by Kueue's counter only",
             )
         )
-    queueing.counted = max(queueing.counted, sum(body.evictions.values()))
+    evicted = sum(count for reason, count in body.evictions.items() if reason != SLICE_REPLACED)
+    queueing.counted = max(queueing.counted, evicted)
     return found
 
 

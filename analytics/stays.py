@@ -4,13 +4,16 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 
 from analytics.evictions import INFRASTRUCTURE, disruption_mechanism, scheduler_preemptor
+from analytics.gpu_faults import broken_gpu
 from analytics.history import WorkloadFacts
 from analytics.members_lost import ONE_ACT_MS, Act, nodes_lost
 from analytics.placeholders import is_placeholder
 from analytics.pods import PodCourse
 from domain.workload import Attempt, Eviction, Holding, Mechanism, Outcome, State
 
-_PREEMPTING = frozenset({Mechanism.KUBE_SCHEDULER, Mechanism.VOLCANO})
+# Marks on the pods of one victim that lie as close together as Kubernetes' default grace are one act.
+_ONE_ACT_MS = 30_000
+_PREEMPTING = frozenset({Mechanism.KUBE_SCHEDULER, Mechanism.VOLCANO, Mechanism.BATCH_SCHEDULER})
 
 
 @dataclass(slots=True)
@@ -271,8 +274,9 @@ class Stays:
             return Outcome.INFRA_FAILED, f"node {lost.node} went away", ""
         failed = next((pod for pod in pods if _failed_by_itself(pod)), None)
         if failed is not None:
-            refused = failed.phase_reason.startswith(("OutOf", "UnexpectedAdmissionError"))
-            return (Outcome.INFRA_FAILED if refused else Outcome.FAILED), failed.phase_reason, ""
+            fault = broken_gpu(pods)
+            infra = bool(fault) or failed.phase_reason.startswith(("OutOf", "UnexpectedAdmissionError"))
+            return (Outcome.INFRA_FAILED if infra else Outcome.FAILED), fault or failed.phase_reason, ""
         if pods and all(pod.phase == "Succeeded" for pod in pods):
             return Outcome.SUCCEEDED, "", ""
         if any(pod.delete_requested_ms is not None or pod.gone is not None for pod in stay.pods):
@@ -289,7 +293,7 @@ class Stays:
             pod_name=pod.name,
             attempt=stay.number,
             node=pod.node,
-            gpu_model=stretch.model if stretch else "",
+            gpu_model=stretch.model if stretch else (pod.body.gpu_model if pod.body else ""),
             micro_gpus=self.facts.catalog.micro_gpus(requests, stretch),
             bound_ms=pod.bound.at_ms,
             bound_earliest_ms=pod.bound.earliest_ms,

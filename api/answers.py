@@ -1,6 +1,6 @@
 """What the API needs somebody to answer: the questions and the shapes of their answers."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any, Protocol, TypeAlias
 
 from analytics.describe import looks_back
+from domain.checkpoint import CheckpointReport
 from domain.metric import Metric, Sample
 from domain.view import View
 from domain.window import MS_PER_SECOND, format_instant
@@ -22,13 +23,15 @@ class SourceState(StrEnum):
     """
     Where a source stands.
 
-    NEVER_READ: the cluster has the kind and it was not read yet, for example without permission.
+    NEVER_READ: the cluster has the kind and it was not read yet.
+    NOT_PERMITTED: the account may not read it, or not any more.
     SET_ASIDE_ONLY: no kind of object, for example a file of a recording that is broken.
     """
 
     READ = "read"
     STALE = "stale"
     NEVER_READ = "never_read"
+    NOT_PERMITTED = "not_permitted"
     NOT_INSTALLED = "not_installed"
     SET_ASIDE_ONLY = "set_aside_only"
 
@@ -178,12 +181,17 @@ def flat_rows(document: Record) -> list[Record]:
     >>> flat_rows({"rows": [{"kind": "Pod", "causes": [{"because": "cut off", "count": 2}]}]})
     [{'kind': 'Pod', 'causes': 'cut off: 2'}]
     """
-    heads = {"metric": ("metric", "unit", "as_of", "window", "coverage"), "billing": ("month", "currency")}
+    heads = {
+        "metric": ("metric", "unit", "as_of", "window", "coverage"),
+        "billing": ("month", "currency", "coverage"),
+    }
     head = {key: document[key] for kind, keys in heads.items() if kind in document for key in keys}
     flat = []
     for row in document["rows"]:
-        plain = {key: _flat(value) for key, value in row.items() if key != "labels"}
-        flat.append(head | row.get("labels", {}) | plain)
+        # Of a value they say whose it is; of a metric's declaration they are a list of names.
+        labels = row["labels"] if isinstance(row.get("labels"), dict) else None
+        plain = {key: _flat(value) for key, value in row.items() if key != "labels" or labels is None}
+        flat.append(head | (labels or {}) | plain)
     return flat
 
 
@@ -234,6 +242,15 @@ class Answers(Protocol):
 
     def sources(self, as_of_ms: int | None = None) -> Listing:
         """One row per cluster and kind that is read, with its lag."""
+
+    def kueue_checks_of(self) -> Listing:
+        """Kueue's own figures beside ours, as they were compared last."""
+
+    def gpu_faults(self, as_of_ms: int | None = None) -> Listing:
+        """What happened to GPUs, the newest first: XIDs, remap failures, other drivers."""
+
+    def checkpoint(self, report: CheckpointReport, teams: Collection[str] | None = None) -> Record | None:
+        """Keep a checkpoint that a job tells of, of these teams' work or of any; None where there is none."""
 
     def as_of_ms(self, given: int | None) -> int:
         """The instant that a question is about: "now" where it names none; UsageError for the future."""

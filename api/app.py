@@ -1,10 +1,11 @@
 """The ASGI application. Every answer goes through the viewer's scope."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from http import HTTPStatus
 
 from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
@@ -12,11 +13,12 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Send
 from starlette.types import Scope as AsgiScope
 
-from api import formats
+from api import checkpoints, formats
 from api.answers import Answers
 from api.auth import Auth, Caller
 from api.openapi import describe
 from api.problem import of_http_error, of_product_error, of_unexpected_error, problem
+from api.readiness import verbose
 from api.routes import ROUTES, ApiRoute, check, missing
 from api.scope import Scope, scoped
 from domain.errors import ForbiddenError, ProductError
@@ -41,6 +43,7 @@ def create_app(api: Api) -> ASGIApp:
     """The application; sync handlers run in threads, so that a slow question blocks nobody."""
     routes = [Route(route.path, _handler(api, route), methods=["GET"]) for route in ROUTES]
     routes += [
+        Route(checkpoints.PATH, _tell_checkpoint(api), methods=["POST"]),
         Route("/openapi.json", _openapi(api), methods=["GET"]),
         Route("/metrics", _metrics(api), methods=["GET"]),
         Route("/livez", _livez, methods=["GET"]),
@@ -79,6 +82,21 @@ def _handler(api: Api, route: ApiRoute) -> Callable[[Request], Response]:
     return handle
 
 
+def _tell_checkpoint(api: Api) -> Callable[[Request], Awaitable[Response]]:
+    async def handle(request: Request) -> Response:
+        # Who it is comes first: nobody else's body is read.
+        viewer = api.auth.reporter(_caller(request))
+        report = checkpoints.report_of(await checkpoints.body_of(request))
+
+        def take() -> Response:
+            answers = api.scope(api.answers, viewer)
+            return checkpoints.take(answers, viewer, report, instance=request.url.path)
+
+        return await run_in_threadpool(take)
+
+    return handle
+
+
 def _openapi(api: Api) -> Callable[[Request], Response]:
     body = formats.to_json(describe(ROUTES, base_url=api.base_url, version=api.version))
 
@@ -108,6 +126,9 @@ def _readyz(api: Api) -> Callable[[Request], Response]:
         why_not = api.answers.readiness()
         if why_not:
             return problem(HTTPStatus.SERVICE_UNAVAILABLE, why_not, instance=request.url.path)
+        if "verbose" in request.query_params:
+            answers = api.scope(api.answers, api.auth.viewer(_caller(request)))
+            return PlainTextResponse(verbose(answers.sources().rows))
         return PlainTextResponse("ok")
 
     return handle

@@ -38,6 +38,9 @@ class Auth(Protocol):
     def viewer(self, caller: Caller) -> Viewer:
         """Who is asking; raises UnauthenticatedError or ForbiddenError."""
 
+    def reporter(self, caller: Caller) -> Viewer:
+        """Who tells of a checkpoint; raises as `viewer`."""
+
     def may_scrape(self, caller: Caller) -> bool:
         """Whether this sender may read `/metrics`."""
 
@@ -87,6 +90,10 @@ class NoAuth:
         self._check_host(caller)
         return Viewer(name="local", role=Role.ADMIN)
 
+    def reporter(self, caller: Caller) -> Viewer:
+        """As `viewer`."""
+        return self.viewer(caller)
+
     def may_scrape(self, caller: Caller) -> bool:
         """Everyone on this machine."""
         self._check_host(caller)
@@ -126,6 +133,7 @@ class HeaderAuth:
         roles: group -> role. A viewer without such a group is a researcher.
         team_groups: group -> teams that its members belong to.
         token: the service token, empty for none.
+        team_tokens: team -> the token of its jobs, which may tell of checkpoints and read nothing.
     """
 
     secret: str = field(repr=False)
@@ -136,6 +144,7 @@ class HeaderAuth:
     roles: Mapping[str, Role] = field(default_factory=dict)
     team_groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     token: str = field(default="", repr=False)
+    team_tokens: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         if not self.secret:
@@ -163,6 +172,19 @@ class HeaderAuth:
             raise UnauthenticatedError(message)
         return self._member(user, caller.headers.get(self.groups_header.lower(), ""))
 
+    def reporter(self, caller: Caller) -> Viewer:
+        """
+        A job with the token of its team, or whoever `viewer` says.
+
+        Raises:
+            UnauthenticatedError: as `viewer`.
+        """
+        given = _bearer(caller)
+        teams = frozenset(team for team, token in self.team_tokens.items() if given and _same(given, token))
+        if teams:
+            return Viewer(name="job", role=Role.RESEARCHER, teams=teams)
+        return self.viewer(caller)
+
     def may_scrape(self, caller: Caller) -> bool:
         """With the token; without a configured one, direct callers on this machine."""
         if self.token:
@@ -174,8 +196,8 @@ class HeaderAuth:
         """Any address: the secret protects it."""
 
     def _has_token(self, caller: Caller) -> bool:
-        scheme, _, token = caller.headers.get("authorization", "").partition(" ")
-        return bool(self.token) and scheme.lower() == "bearer" and _same(token.strip(), self.token)
+        given = _bearer(caller)
+        return bool(self.token and given) and _same(given, self.token)
 
     def _is_trusted(self, address: str) -> bool:
         try:
@@ -190,6 +212,12 @@ class HeaderAuth:
         role = next((role for role in _ROLE_ORDER if role in held), Role.RESEARCHER)
         teams = (team for group in groups for team in self.team_groups.get(group, ()))
         return Viewer(name=user, role=role, teams=frozenset(teams))
+
+
+def _bearer(caller: Caller) -> str:
+    """The token that a request carries; empty without one."""
+    scheme, _, token = caller.headers.get("authorization", "").partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else ""
 
 
 def _same(given: str, secret: str) -> bool:

@@ -16,6 +16,8 @@ from domain.workload import State
 
 MAX_PAGE_SIZE = 1000
 _MAX_DIGITS = 9
+# The word for all states in which a workload waits, as pages have it in their address.
+WAITING = "waiting"
 # The command line's short words for two of the dimensions; both spellings work everywhere.
 ALIASES = {"class": "service_class", "model": "gpu_model"}
 _Value = TypeVar("_Value")
@@ -53,10 +55,11 @@ FILTER_PARAMETERS = tuple(
 ) + tuple(
     Parameter(name=short, description=f"The same as {name}.", many=True) for short, name in ALIASES.items()
 )
+USER = Parameter(name="user", description="Only workloads of this user; empty: of an unknown one.", many=True)
 STATE = Parameter(
     name="state",
-    description="Only workloads in this state at as_of.",
-    schema={"type": "string", "enum": [str(state) for state in State]},
+    description=f"Only workloads in this state at as_of; {WAITING}: in any in which one waits.",
+    schema={"type": "string", "enum": [*map(str, State), WAITING]},
     many=True,
 )
 SORT = Parameter(name="sort", description="The column to order by; with a leading - downwards.")
@@ -84,7 +87,7 @@ STATEMENT_PARAMETERS = (
         for name in LINE_FILTERS
     ),
 )
-LIST_PARAMETERS = (AS_OF, STATE, SORT, PAGE, PAGE_SIZE, *FILTER_PARAMETERS)
+LIST_PARAMETERS = (AS_OF, STATE, SORT, PAGE, PAGE_SIZE, *FILTER_PARAMETERS, USER)
 
 
 def nearest(given: str, known: Sequence[str]) -> str:
@@ -150,11 +153,7 @@ def statement_question(query: QueryParams) -> Question:
 
 def list_question(query: QueryParams) -> ListQuestion:
     """The question that the list of workloads was asked."""
-    states = _many(query, "state")
-    for state in states:
-        if state not in set(State):
-            message = f"state {state!r}: {nearest(state, [str(known) for known in State])}"
-            raise UsageError(message)
+    states = states_of(_many(query, "state"))
     page_size = _one(query, "page_size", lambda text: _count("page_size", text))
     if page_size is not None and page_size > MAX_PAGE_SIZE:
         message = f"page_size = {page_size}: expected at most {MAX_PAGE_SIZE}; ask for further pages"
@@ -162,11 +161,33 @@ def list_question(query: QueryParams) -> ListQuestion:
     return ListQuestion(
         as_of_ms=as_of(query),
         states=states,
-        filters=filters(query),
+        filters=filters_of(
+            {name: query.getlist(name) for name in (*FILTERS, *ALIASES, USER.name) if name in query}
+        ),
         sort=query.get("sort") or ListQuestion(states=()).sort,
         page=_one(query, "page", lambda text: _count("page", text)) or 1,
         page_size=page_size or 100,
     )
+
+
+def states_of(given: Iterable[str], *, named: str = "state") -> tuple[str, ...]:
+    """
+    States by their names; `waiting` stands for all in which a workload waits.
+
+    Raises:
+        UsageError: there is no such state; `named` is what the reader calls the parameter.
+
+    >>> states_of(["running", "waiting"])
+    ('running', 'queued', 'checking', 'placing')
+    """
+    waiting = tuple(str(state) for state in State if state.waits)
+    found: list[str] = []
+    for state in given:
+        if state not in {*State, WAITING}:
+            message = f"{named} {state!r}: {nearest(state, [*map(str, State), WAITING])}"
+            raise UsageError(message)
+        found += waiting if state == WAITING else (state,)
+    return tuple(dict.fromkeys(found))
 
 
 def filters(query: QueryParams) -> dict[str, tuple[str, ...]]:

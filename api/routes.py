@@ -46,7 +46,7 @@ def _metric(answers: Answers, request: Request) -> Record | None:
     if metric is None:
         return None
     question = parameters.metric_question(request.query_params)
-    parameters.check_labels(question.by or (), metric.dimensions)
+    parameters.check_labels(question.by or (), (*metric.dimensions, *metric.extra_labels))
     return answers.metric(name, question).document()
 
 
@@ -78,6 +78,14 @@ def _teams(answers: Answers, request: Request) -> Record:
 
 def _sources(answers: Answers, request: Request) -> Record:
     return answers.sources(parameters.as_of(request.query_params)).document()
+
+
+def _gpu_faults(answers: Answers, request: Request) -> Record:
+    return answers.gpu_faults(parameters.as_of(request.query_params)).document()
+
+
+def _kueue_checks(answers: Answers, _: Request) -> Record:
+    return answers.kueue_checks_of().document()
 
 
 def _reports(_: Answers, __: Request) -> Record:
@@ -172,6 +180,21 @@ ROUTES = (
         schema="SourceList",
         answer=_sources,
         parameters=(parameters.AS_OF,),
+    ),
+    ApiRoute(
+        path="/api/v1/gpu-faults",
+        name="gpu_faults",
+        summary="What happened to GPUs, the newest first: XIDs, remap failures, other drivers",
+        schema="GpuFaultList",
+        answer=_gpu_faults,
+        parameters=(parameters.AS_OF,),
+    ),
+    ApiRoute(
+        path="/api/v1/kueue-checks",
+        name="kueue_checks",
+        summary="Kueue's own figures of its queues beside ours, as they were compared last",
+        schema="KueueCheckList",
+        answer=_kueue_checks,
     ),
     ApiRoute(
         path="/api/v1/reports",

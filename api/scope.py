@@ -8,7 +8,7 @@ is `others` for it, except in queues and pools that the researcher shares. docs/
 with its reasons; `analytics.folding` applies it to rows, before anything is computed.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import TypeAlias
@@ -16,12 +16,15 @@ from typing import TypeAlias
 from analytics.folding import OTHERS
 from api.answers import Answers, Filters, Listing, ListQuestion, MetricAnswer, Question, Record
 from api.viewer import Viewer
+from domain.checkpoint import CheckpointReport
 from domain.errors import ForbiddenError
 from domain.metric import Metric
 from domain.view import View
 
 # All that an attempt tells of who took its place.
 _PREEMPTOR = ("preempted_by", "preempted_by_name", "preempted_by_workload")
+# All that a fault tells of whom it hit.
+_NOBODY = dict.fromkeys(("pod_uid", "workload_uid", "workload", "namespace", "team"), "")
 Scope: TypeAlias = Callable[[Answers, Viewer], Answers]
 
 
@@ -103,7 +106,7 @@ class ResearcherAnswers:
         listing = self._all.quota_proposals(as_of_ms)
         own = self._own_proposals(listing)
         rows = [self._told_of(row, own.keys()) for row in own.values()]
-        return replace(listing, rows=rows, total=len(rows))
+        return _only(listing, rows)
 
     def quota_proposal(self, proposal_id: str, as_of_ms: int | None = None) -> Record | None:
         """A proposal for a holder with an own team in it; None for another one, as if there were none."""
@@ -115,7 +118,7 @@ class ResearcherAnswers:
         """Own teams."""
         listing = self._all.teams(as_of_ms)
         rows = [row for row in listing.rows if self._viewer.sees(row["team"])]
-        return replace(listing, rows=rows, total=len(rows))
+        return _only(listing, rows)
 
     def sources(self, as_of_ms: int | None = None) -> Listing:
         """How fresh the data is; error texts and addresses are the operator's and are left out."""
@@ -133,6 +136,21 @@ class ResearcherAnswers:
             for row in listing.rows
         ]
         return replace(listing, rows=rows)
+
+    def kueue_checks_of(self) -> Listing:
+        """Nothing: where figures come from is the operator's."""
+        return Listing(as_of_ms=None, rows=(), total=0, page_size=1)
+
+    def gpu_faults(self, as_of_ms: int | None = None) -> Listing:
+        """All faults, for whoever runs there may be hit next; whose foreign work it was has no name."""
+        listing = self._all.gpu_faults(as_of_ms)
+        rows = [row if self._viewer.sees(row["team"]) else row | _NOBODY for row in listing.rows]
+        return replace(listing, rows=rows)
+
+    def checkpoint(self, report: CheckpointReport, teams: Collection[str] | None = None) -> Record | None:
+        """Of own work only; foreign work looks like none."""
+        own = self._viewer.teams if teams is None else self._viewer.teams & set(teams)
+        return self._all.checkpoint(report, own)
 
     def as_of_ms(self, given: int | None) -> int:
         """Same for everybody."""
@@ -188,3 +206,8 @@ class ResearcherAnswers:
     def _is_own(self, uid: str, as_of_ms: int | None) -> bool:
         workload = self._all.workload(uid, as_of_ms)
         return workload is not None and self._viewer.sees(workload["team"])
+
+
+def _only(listing: Listing, rows: Sequence[Record]) -> Listing:
+    """The listing with these rows, so that nothing in it tells how many there are besides."""
+    return replace(listing, rows=rows, total=len(rows), page_size=max(len(rows), 1))

@@ -79,7 +79,7 @@ def read_object(payload: Payload, raw: type[Read]) -> Read:
         msgspec.MsgspecError: it is not of that shape.
     """
     if isinstance(payload, dict):
-        return msgspec.convert(payload, raw)
+        payload = msgspec.json.encode(payload)
     read: Read = _object_decoder(cast("Hashable", raw)).decode(payload)
     return read
 
@@ -100,5 +100,7 @@ def is_older(version: str, than: str) -> bool:
     """
     if not (version.isdecimal() and than.isdecimal()):
         return False
+    if len(version) == len(than):
+        return version < than
     # Versions are 64 bits wide; a longer number is none, and may be too long for int().
     return len(version) <= _VERSION_DIGITS >= len(than) and int(version) < int(than)

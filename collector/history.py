@@ -5,8 +5,9 @@ An object shows its state again and again, in each reading; a transition is take
 """
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from domain.facts import Moment, Transition, TransitionKey
 
@@ -44,7 +45,12 @@ class History:
             The transition to append. Where its instant is only our observation, its
             `earliest_ms` is the last sight, or the object's creation if that is later.
         """
-        past = self._past.setdefault(_place(read.moment, read.subject), [])
+        place = _place(read.moment, read.subject)
+        past = self._past.get(place)
+        if past is None:
+            past = self._past[place] = []
+        elif place[0] in _ONCE or past[-1] == (read.state, read.reason, read.at_ms, read.amount):
+            return None  # by far the commonest
         added = _added(read, past)
         if added is None:
             return None
@@ -57,10 +63,6 @@ class History:
 def _added(read: Transition, past: list[_Past]) -> Transition | None:
     if not past:
         return read
-    if read.moment in _ONCE:
-        return None
-    if past[-1] == (read.state, read.reason, read.at_ms, read.amount):
-        return None  # by far the commonest
     if read.moment == Moment.CONDITION:
         return _condition(read, past)
     if read.moment == Moment.RESTARTS:

@@ -7,11 +7,13 @@ Facts are committed together with the positions they stand for, so that a restar
 not repair. When `append` fails, make a new intake from what the sink knows.
 """
 
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
 
 import msgspec
+from msgspec.structs import replace
 
+from collector.aside import Aside
+from collector.checkpoints import ANNOTATION, Annotations
 from collector.decoding import (
     UNREADABLE,
     Head,
@@ -21,15 +23,16 @@ from collector.decoding import (
     is_older,
     line_decoder,
     read_object,
-    sample_of,
 )
+from collector.gone import Gone
 from collector.history import History
+from collector.kind import SIGHTS
 from collector.position import Position, Positions
 from collector.raw import RawObject
 from collector.sink import FactSink
 from collector.translator import Translator
-from collector.wording import api_group, uid_of
-from domain.errors import DataError, FactError
+from collector.wording import uid_of
+from domain.errors import DataError
 from domain.facts import (
     Batch,
     Description,
@@ -37,29 +40,42 @@ from domain.facts import (
     Moment,
     ObjectKind,
     ObjectState,
-    SetAside,
     Transition,
 )
 
 FLUSH_ROWS = 10_000
-# What shows an object: the changes of a watch, and our own word for an item of a list.
-_SIGHTS = frozenset({"ADDED", "MODIFIED", "DELETED", "LISTED"})
 _NO_CREATION = "has no creationTimestamp; first sight is used"
 
 
 class Intake:
-    """Takes in the readings of one cluster. `readings` counts those newer than what was known."""
+    """
+    Takes in the readings of one cluster. `readings` counts those newer than what was known.
 
-    def __init__(self, cluster: str, sink: FactSink, known: Known, *, flush_rows: int = FLUSH_ROWS) -> None:
+    `checkpoint_keys` are the annotations in which objects tell of checkpoints. What is gone for longer than
+    `forget_after_ms` is forgotten; see `Gone`.
+    """
+
+    def __init__(
+        self,
+        cluster: str,
+        sink: FactSink,
+        known: Known,
+        *,
+        flush_rows: int = FLUSH_ROWS,
+        checkpoint_keys: Sequence[str] = (ANNOTATION,),
+        forget_after_ms: int | None = None,
+    ) -> None:
         self.cluster = cluster
+        self._annotations = Annotations(checkpoint_keys)
         self.readings = 0
         self._sink = sink
         self._flush_rows = flush_rows
         self._known = known
         self._histories: dict[str, History] = {}
         self._batch = Batch(cluster=cluster)
-        self._aside: dict[tuple[str, str], SetAside] = {}
+        self._aside = Aside()
         self._positions = Positions(known.marks)
+        self._gone = Gone(forget_after_ms, known.objects)
 
     def __len__(self) -> int:
         """Rows that wait to be committed."""
@@ -76,8 +92,23 @@ class Intake:
 
     # ------------------------------------------------------------ what comes in
 
-    def see(self, translator: Translator, event_type: str, payload: Payload, observed_ms: int) -> None:
-        """Take in one watch event: ADDED, MODIFIED, DELETED, BOOKMARK or ERROR, and its object."""
+    def see(
+        self,
+        translator: Translator,
+        event_type: str,
+        payload: Payload,
+        observed_ms: int,
+        *,
+        read: RawObject | None = None,
+    ) -> None:
+        """
+        Take in one watch event: ADDED, MODIFIED, DELETED, BOOKMARK or ERROR, and its object.
+
+        `read` is the object where the caller has decoded it.
+        """
+        if read is not None:
+            self._take(translator, event_type, read, observed_ms=observed_ms, payload=payload)
+            return
         try:
             if event_type == "ERROR":
                 self.troubled(translator, read_object(payload, Status).words(), observed_ms)
@@ -145,22 +176,17 @@ class Intake:
         self, source: str, because: str, sample: Payload | str, observed_ms: int, *, count: int = 1
     ) -> None:
         """Keep and count something that was read and not understood."""
-        earlier = self._aside.get((source, because))
-        self._aside[source, because] = SetAside(
-            source=source,
-            because=because,
-            sample=earlier.sample if earlier else sample_of(sample),
-            observed_ms=earlier.observed_ms if earlier else observed_ms,
-            count=count + (earlier.count if earlier else 0),
-        )
+        self._aside.add(source, because, sample, observed_ms=observed_ms, count=count)
 
     def flush(self) -> int:
         """Commit what has been taken in, with the positions; gives the number of rows."""
-        self._batch.set_aside.extend(self._aside.values())
+        self._batch.set_aside.extend(self._aside.taken())
         self._batch.marks = self._positions.changed()
         self._batch.sights = self._positions.sights()
-        batch, self._batch, self._aside = self._batch, Batch(cluster=self.cluster), {}
-        return self._sink.append(batch)
+        batch, self._batch = self._batch, Batch(cluster=self.cluster)
+        appended = self._sink.append(batch)
+        self._gone.forget()
+        return appended
 
     # ------------------------------------------------------------ one object
 
@@ -172,13 +198,17 @@ class Intake:
         if event_type == "BOOKMARK":
             return
         try:
-            _check(translator, event_type, raw)
+            translator.check(event_type, raw)
             uid = uid_of(raw)
             before = self._known.objects.get(uid)
+            translator.check_same(before)
             if before is not None and self._is_known(before, raw, event_type, observed_ms):
                 return
             facts = translator.facts(raw, observed_ms)
-        except (DataError, OverflowError) as cause:
+            facts += self._annotations.told(
+                raw, facts, lambda why, text: self.set_aside(translator.kind, why, text, observed_ms)
+            )
+        except (DataError, OverflowError, *UNREADABLE) as cause:
             self._misread(
                 translator, event_type, raw, because=str(cause), sample=payload, observed_ms=observed_ms
             )
@@ -188,7 +218,8 @@ class Intake:
         last_sight_ms = before.seen_ms if before is not None else None
         for fact in facts:
             if isinstance(fact, Transition):
-                if self._append_transition(fact, last_sight_ms) and _is_unstamped_creation(fact):
+                is_unstamped = fact.moment is Moment.CREATED and fact.earliest_ms is not None
+                if self._append_transition(fact, last_sight_ms) and is_unstamped:
                     self.set_aside(translator.kind, _NO_CREATION, payload, observed_ms)
             elif isinstance(fact, Description):
                 self._append_description(fact, last_sight_ms)
@@ -262,9 +293,11 @@ class Intake:
                 None,
             )
         self._keep_state(replace(state, gone_ms=observed_ms))
+        self._gone.add(state.uid, observed_ms)
         self._histories.pop(state.uid, None)
         self._known.keys.pop(state.uid, None)
         self._known.bodies.pop(state.uid, None)
+        self._annotations.forget(state.uid)
 
     def _keep_state(self, state: ObjectState) -> None:
         self._known.objects[state.uid] = state
@@ -309,10 +342,11 @@ class Intake:
         """Set aside a reading of which only the head makes sense: that it was seen, or is gone, counts."""
         uid = head.metadata.uid
         before = self._known.objects.get(uid or "")
-        if before is not None and self._is_known(before, head, event_type, observed_ms):
+        is_another = before is not None and before.kind != translator.kind
+        if not is_another and before is not None and self._is_known(before, head, event_type, observed_ms):
             return
         self.set_aside(translator.kind, because, sample, observed_ms)
-        if uid and event_type in _SIGHTS:
+        if uid and event_type in SIGHTS and not is_another:
             gone = event_type == "DELETED"
             self._remember(translator, uid, head, observed_ms=observed_ms, gone=gone)
 
@@ -363,17 +397,3 @@ class Intake:
     def _flush_when_full(self) -> None:
         if len(self) >= self._flush_rows:
             self.flush()
-
-
-def _is_unstamped_creation(read: Transition) -> bool:
-    return read.moment is Moment.CREATED and read.earliest_ms is not None
-
-
-def _check(translator: Translator, event_type: str, raw: RawObject) -> None:
-    # Items of a list of a built-in kind do not say what they are.
-    if raw.kind and (raw.kind, api_group(raw.api_version)) != (translator.api_kind, translator.group):
-        message = f"kind {raw.kind} ({raw.api_version}): expected {translator.api_kind} here"
-        raise FactError(message)
-    if event_type not in _SIGHTS:
-        message = f"watch event {event_type!r}: expected ADDED, MODIFIED, DELETED, BOOKMARK or ERROR"
-        raise FactError(message)

@@ -15,6 +15,7 @@ from typing import ClassVar
 import msgspec
 
 from collector.decoding import Payload
+from collector.raw import RawObject
 from collector.shared_intake import TakesIn
 from collector.translator import Translator
 
@@ -174,7 +175,15 @@ class JournaledIntake:
         """As `Intake.histories`."""
         return self._intake.histories
 
-    def see(self, translator: Translator, event_type: str, payload: Payload, observed_ms: int) -> None:
+    def see(
+        self,
+        translator: Translator,
+        event_type: str,
+        payload: Payload,
+        observed_ms: int,
+        *,
+        read: RawObject | None = None,
+    ) -> None:
         """As `Intake.see`."""
         self._journal.note(
             Seen(
@@ -185,7 +194,7 @@ class JournaledIntake:
                 object=_raw(payload),
             )
         )
-        self._intake.see(translator, event_type, payload, observed_ms)
+        self._intake.see(translator, event_type, payload, observed_ms, read=read)
 
     def relisted(
         self, translator: Translator, items: Iterable[Payload], resource_version: str, observed_ms: int

@@ -42,7 +42,7 @@ def run_cluster(  # noqa: PLR0913 - everything that it uses is given to it
     cluster: str,
     *,
     connection: Connection,
-    intake: TakesIn,
+    intake: TakesIn | SharedIntake,
     translators: Sequence[Translator],
     clock: Clock,
     stop: threading.Event,
@@ -69,7 +69,7 @@ def run_cluster(  # noqa: PLR0913 - everything that it uses is given to it
             what the store knows, and a new connection, and call again.
     """
     pace = pace or Pace()
-    shared = SharedIntake(intake)
+    shared = intake if isinstance(intake, SharedIntake) else SharedIntake(intake)
     crew = _Crew(cluster, stop)
     readers = {
         translator.kind: KindReader(

@@ -3,9 +3,12 @@ The parts that all objects of a cluster share, as they come over the wire.
 
 Absent, null and empty are the same thing: every field has a default and nothing is required here;
 a translator says what it cannot do without. Fields that nobody reads are skipped by the decoder.
+What objects repeat word for word in each reading (labels, a pod's spec) is kept as written, and read
+when it is asked for: mostly it was read before, and is remembered by its bytes.
 No object refers to itself, so the garbage collector need not track them.
 """
 
+from functools import lru_cache
 from typing import Annotated
 
 import msgspec
@@ -15,6 +18,10 @@ Int = Annotated[int, msgspec.Meta(ge=-(1 << 31), le=(1 << 31) - 1)]
 Strings = dict[str, str]
 # A quantity is a string or a number; one that counts GPUs is checked when it is read.
 Quantities = dict[str, str | int | float]
+NOT_WRITTEN = msgspec.Raw()
+# Bytes of what is absent.
+ABSENT = (b"", b"null")
+_REMEMBERED = 1 << 12
 
 
 class Part(msgspec.Struct, gc=False, rename="camel", kw_only=True):
@@ -37,9 +44,38 @@ class Metadata(Part):
     creation_timestamp: str | None = None
     deletion_timestamp: str | None = None
     deletion_grace_period_seconds: Int | None = None
-    labels: Strings | None = None
-    annotations: Strings | None = None
-    owner_references: list[OwnerReference] | None = None
+    written_labels: msgspec.Raw = msgspec.field(default=NOT_WRITTEN, name="labels")
+    written_annotations: msgspec.Raw = msgspec.field(default=NOT_WRITTEN, name="annotations")
+    written_owners: msgspec.Raw = msgspec.field(default=NOT_WRITTEN, name="ownerReferences")
+
+    @property
+    def labels(self) -> Strings | None:
+        """Its labels; raises msgspec.MsgspecError where they are none, as do the next two."""
+        return _strings(bytes(self.written_labels))
+
+    @property
+    def annotations(self) -> Strings | None:
+        """Its annotations."""
+        return _strings(bytes(self.written_annotations))
+
+    @property
+    def owner_references(self) -> list[OwnerReference] | None:
+        """Its owners."""
+        return _owners(bytes(self.written_owners))
+
+
+_STRINGS = msgspec.json.Decoder(Strings | None)
+_OWNERS = msgspec.json.Decoder(list[OwnerReference] | None)
+
+
+@lru_cache(_REMEMBERED)
+def _strings(written: bytes) -> Strings | None:
+    return _STRINGS.decode(written) if written else None
+
+
+@lru_cache(_REMEMBERED)
+def _owners(written: bytes) -> list[OwnerReference] | None:
+    return _OWNERS.decode(written) if written else None
 
 
 class RawObject(Part):

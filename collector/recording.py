@@ -10,13 +10,14 @@ order in which they were received, and never as a whole: they may be larger than
 import heapq
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from time import perf_counter
 from typing import NamedTuple
 
+from collector.checkpoints import ANNOTATION
 from collector.decoding import UNREADABLE, Head, Line, ObjectList, read_object
 from collector.intake import Intake
 from collector.sink import FactSink
@@ -83,7 +84,12 @@ class ImportSummary:
 
 
 def import_recording(
-    folder: Path, cluster: str, sink: FactSink, progress: Callable[[int], None] | None = None
+    folder: Path,
+    cluster: str,
+    sink: FactSink,
+    progress: Callable[[int], None] | None = None,
+    *,
+    checkpoint_keys: Sequence[str] = (ANNOTATION,),
 ) -> ImportSummary:
     """
     Take in a recording; doing it again changes nothing.
@@ -93,13 +99,14 @@ def import_recording(
         cluster: the name under which its facts are kept.
         sink: keeps them.
         progress: told the number of lines read so far, now and then.
+        checkpoint_keys: annotations in which objects tell of checkpoints.
 
     Raises:
         RecordingError: the folder holds no recording.
     """
     began = perf_counter()
     counted = _Counted(sink)
-    intake = Intake(cluster, counted, sink.known(cluster))
+    intake = Intake(cluster, counted, sink.known(cluster), checkpoint_keys=checkpoint_keys)
     streams, not_read = streams_in(folder)
     lines = 0
     for reading in _merged(streams):

@@ -1,12 +1,13 @@
 """Give a journal to an intake again: today's translators read what was received then."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
+from collector.checkpoints import ANNOTATION
 from collector.decoding import UNREADABLE
 from collector.intake import Intake
 from collector.journal import (
@@ -38,7 +39,12 @@ class ReplaySummary:
 
 
 def replay(
-    folder: Path, cluster: str, sink: FactSink, *, after_ms: Mapping[ObjectKind, int] | None = None
+    folder: Path,
+    cluster: str,
+    sink: FactSink,
+    *,
+    after_ms: Mapping[ObjectKind, int] | None = None,
+    checkpoint_keys: Sequence[str] = (ANNOTATION,),
 ) -> ReplaySummary:
     """
     Take in the journal of a cluster.
@@ -48,6 +54,7 @@ def replay(
         cluster: the name under which its facts are kept.
         sink: keeps them.
         after_ms: what it already holds of each kind, up to an instant; earlier entries are left out.
+        checkpoint_keys: annotations in which objects tell of checkpoints.
 
     Raises:
         RecordingError: the beginning is no longer there, and the sink does not hold it.
@@ -59,7 +66,7 @@ def replay(
             "larger than keeping.journal_size; restore a backup, and replay from there"
         )
         raise RecordingError(message)
-    player = _Player(cluster, sink, after_ms or {})
+    player = _Player(cluster, sink, after_ms or {}, checkpoint_keys)
     for path in files:
         file = CarefulFile(path)
         for line in file:
@@ -71,14 +78,17 @@ def replay(
 
 
 class _Player:
-    def __init__(self, cluster: str, sink: FactSink, after_ms: Mapping[ObjectKind, int]) -> None:
+    def __init__(
+        self, cluster: str, sink: FactSink, after_ms: Mapping[ObjectKind, int], checkpoint_keys: Sequence[str]
+    ) -> None:
         self.entries = 0
         self.rows = 0
         self.not_read: Counter[str] = Counter()
         self._cluster = cluster
         self._sink = sink
         self._after_ms = after_ms
-        self._intake = Intake(cluster, sink, sink.known(cluster))
+        self._checkpoint_keys = checkpoint_keys
+        self._intake = self._begun()
 
     def play(self, line: bytes) -> None:
         try:
@@ -90,7 +100,7 @@ class _Player:
         match entry:
             case Started():
                 self.flush()
-                self._intake = Intake(self._cluster, self._sink, self._sink.known(self._cluster))
+                self._intake = self._begun()
             case Flushed():
                 self.flush()
             case Identified():
@@ -100,6 +110,10 @@ class _Player:
 
     def flush(self) -> None:
         self.rows += self._intake.flush()
+
+    def _begun(self) -> Intake:
+        known = self._sink.known(self._cluster)
+        return Intake(self._cluster, self._sink, known, checkpoint_keys=self._checkpoint_keys)
 
     def _play_of_kind(self, entry: Seen | Listed | Troubled) -> None:
         translator = find(entry.group, entry.kind)

@@ -7,6 +7,7 @@ from typing import Protocol
 import msgspec
 
 from collector.decoding import Payload
+from collector.raw import RawObject
 from collector.translator import Translator
 
 
@@ -17,7 +18,15 @@ class TakesIn(Protocol):
     def histories(self) -> int:
         """As `Intake.histories`."""
 
-    def see(self, translator: Translator, event_type: str, payload: Payload, observed_ms: int) -> None:
+    def see(
+        self,
+        translator: Translator,
+        event_type: str,
+        payload: Payload,
+        observed_ms: int,
+        *,
+        read: RawObject | None = None,
+    ) -> None:
         """As `Intake.see`."""
 
     def relisted(
@@ -46,10 +55,18 @@ class SharedIntake:
         self._intake = intake
         self._lock = threading.Lock()
 
-    def see(self, translator: Translator, event_type: str, payload: bytes, observed_ms: int) -> None:
+    def see(
+        self,
+        translator: Translator,
+        event_type: str,
+        payload: bytes,
+        observed_ms: int,
+        *,
+        read: RawObject | None = None,
+    ) -> None:
         """As `Intake.see`."""
         with self._lock:
-            self._intake.see(translator, event_type, payload, observed_ms)
+            self._intake.see(translator, event_type, payload, observed_ms, read=read)
 
     def relisted(
         self, translator: Translator, items: list[msgspec.Raw], resource_version: str, observed_ms: int
@@ -72,6 +89,12 @@ class SharedIntake:
         """As `Intake.histories`."""
         with self._lock:
             return self._intake.histories
+
+    def tell(self, translator: Translator, payload: Payload, observed_ms: int) -> None:
+        """Take in what somebody told us, and commit it before anybody is told that it is kept."""
+        with self._lock:
+            self._intake.see(translator, "ADDED", payload, observed_ms)
+            self._intake.flush()
 
     def flush(self) -> int:
         """As `Intake.flush`."""

@@ -5,6 +5,7 @@ A kind is found by its API group and name; Volcano, scheduler-plugins and Kubern
 have a PodGroup, and two groups have a Job.
 """
 
+from collector import checkpoints
 from collector.kind import Translator
 from collector.kube import cron_job, event, job, namespace, node, pod, priority_class, resource_quota
 from collector.kueue import (
@@ -223,7 +224,8 @@ _EVENTS_AGAIN = Translator(
     raw=event.RawEvent,
     facts=event.facts,
 )
-_BY_NAME = {(one.group, one.api_kind): one for one in (*TRANSLATORS, _EVENTS_AGAIN)}
+# What is told to us is found when a journal has it.
+_BY_NAME = {(one.group, one.api_kind): one for one in (*TRANSLATORS, _EVENTS_AGAIN, checkpoints.TRANSLATOR)}
 
 
 def find(group: str, api_kind: str) -> Translator | None:

@@ -12,10 +12,15 @@ _PACKED_BYTES = 1 << 14
 
 
 class CarefulFile:
-    """A file up to its end, or to where it is broken: then `because` says how."""
+    """
+    A file up to its end, or to where it is broken: then `because` says how.
+
+    `position` is how many bytes of the file, packed as it is, were read so far.
+    """
 
     def __init__(self, path: Path | None) -> None:
         self.because = ""
+        self.position = 0
         self._path = path
         self._lines = self._split()
 
@@ -49,6 +54,7 @@ class CarefulFile:
                 try:
                     for piece in _unpacked(file, self._path.suffix):
                         given += len(piece)
+                        self.position = file.tell()
                         yield piece
                 except (zlib.error, lzma.LZMAError):
                     # What came of the last step is lost with it: go there again, on in the smallest steps.
@@ -108,6 +114,13 @@ def _unpacked(file: IO[bytes], suffix: str, careful_from: int | None = None) -> 
         careful = careful_from is not None and file.tell() >= careful_from
         return file.read(1 if careful else _PACKED_BYTES)
 
+    if suffix == ".zst":
+        import pyarrow as pa  # heavy, and only this needs it
+
+        # A frame that is cut off gives nothing of its last block.
+        stream = pa.CompressedInputStream(pa.PythonFile(file, "r"), "zstd")
+        yield from iter(lambda: stream.read(_PIECE_BYTES), b"")
+        return
     if suffix not in _UNPACKERS:
         yield from iter(lambda: file.read(_PIECE_BYTES), b"")
         return

@@ -19,7 +19,6 @@ _FIRST_CREATION_MS = parse_instant("2000-01-01T00:00:00Z")
 # Clocks differ, but not by more than a day.
 _AHEAD_MS = 24 * MS_PER_HOUR
 _MOST_DEVICES = 1_000_000
-CHECKPOINT_ANNOTATION = "gpuledger.io/last-checkpoint-time"
 _BODY = msgspec.json.Encoder(order="deterministic")
 # Objects repeat their stamps in each reading; parsing one again would cost ten times as much.
 _parsed = lru_cache(maxsize=1 << 16)(parse_instant)
@@ -137,28 +136,18 @@ def condition(of: Transition, written: Condition, *, amount: int | None = None) 
     )
 
 
-def checkpoints(raw: RawObject, of: Transition) -> list[Transition]:
-    """
-    The checkpoint that an annotation of the object tells of, if any.
-
-    What a job writes there is its own affair: a stamp that cannot be read, or of the future, tells of
-    none, and never sets the object aside.
-    """
-    try:
-        at_ms = instant_after_epoch((raw.metadata.annotations or {}).get(CHECKPOINT_ANNOTATION))
-    except FactError:
-        return []
-    if at_ms is None or at_ms > of.observed_ms + _AHEAD_MS:
-        return []
-    return [
-        Transition(
-            uid=of.uid, kind=of.kind, moment=Moment.CHECKPOINT, at_ms=at_ms, observed_ms=of.observed_ms
-        )
-    ]
-
-
 def description(raw: RawObject, of: Transition, body: Body) -> Description:
     """What the object says of itself. The intake moves `from_ms` when it is not the first we hear."""
+    return described(raw, of, body_text(body))
+
+
+def body_text(body: Body) -> bytes:
+    """What an object says of itself, as it is kept: the same for two that say the same."""
+    return _BODY.encode(body)
+
+
+def described(raw: RawObject, of: Transition, body: bytes) -> Description:
+    """As `description`, where the body was written already."""
     return Description(
         uid=of.uid,
         kind=of.kind,
@@ -166,7 +155,7 @@ def description(raw: RawObject, of: Transition, body: Body) -> Description:
         name=raw.metadata.name or "",
         from_ms=of.at_ms,
         observed_ms=of.observed_ms,
-        body=_BODY.encode(body),
+        body=body,
     )
 
 
@@ -189,6 +178,7 @@ def owners(metadata: Metadata, *, controller_only: bool = False) -> tuple[Owner,
     )
 
 
+@lru_cache
 def api_group(api_version: str | None) -> str:
     """
     The group of an `apiVersion`; the core group is empty.

@@ -115,6 +115,17 @@ def week(text: str, zone: tzinfo) -> Period:
     return found
 
 
+def finished_week(as_of_ms: int, zone: tzinfo) -> Period:
+    """
+    The last whole ISO week that is over at that instant.
+
+    >>> finished_week(to_ms(datetime.fromisoformat("2026-11-01T23:00Z")), billing_zone("Europe/Berlin")).label
+    '2026-W44'
+    """
+    monday = _first_of(from_ms(as_of_ms).astimezone(zone).date(), Unit.WEEK)
+    return week(_label(monday - timedelta(days=7), Unit.WEEK), zone)
+
+
 def _label(day: date, unit: Unit) -> str:
     match unit:
         case Unit.DAY:

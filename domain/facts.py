@@ -5,17 +5,25 @@ A *transition* is a change that has its own instant: a pod was bound, a conditio
 A *description* is what an object says of itself from an instant on: its queue, its requests.
 An *event sighting* is one reading of a Kubernetes Event. Facts are only ever appended. The same
 object translated twice gives the same facts, and `Transition.key` tells that they are the same.
+
+What comes by the million is a struct: it is made in an eighth of the time of a frozen dataclass, and
+the garbage collector need not look at it. `msgspec.structs.replace` gives one that differs.
 """
 
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeAlias
 
+from msgspec import Struct
+
 from domain.observed import Stretch
 
 
 class ObjectKind(StrEnum):
     """Kinds of objects that we read; the value is how the store and the pages spell them."""
+
+    # Enum's own is written in Python, and every look-up of a fact would call it.
+    __hash__ = str.__hash__
 
     POD = "Pod"
     NODE = "Node"
@@ -54,6 +62,11 @@ class ObjectKind(StrEnum):
     RESOURCE_CLAIM = "ResourceClaim"
     RESOURCE_SLICE = "ResourceSlice"
     DEVICE_CLASS = "DeviceClass"
+    IMPORTED_JOB = "ImportedJob"
+    # Not of a cluster: what a job tells of a checkpoint, as an object of our own.
+    CHECKPOINT = "Checkpoint"
+    # Not of a cluster either: a card, or the driver of a node, as exporters tell of them.
+    GPU = "GPU"
 
 
 class Moment(StrEnum):
@@ -70,10 +83,13 @@ class Moment(StrEnum):
     | CONTAINER_ENDED | container | as above | exit code |
     | RESTARTS | container | | restarts counted so far |
     | ENDED | | Succeeded or Failed | |
-    | CHECKPOINT | | | |
+    | CHECKPOINT | who told, see `ToldBy` | | its step |
+    | GPU_FAULT | UUID of the GPU | see `FaultKind` | the XID |
     | DELETE_REQUESTED | | | |
     | GONE | | | |
     """
+
+    __hash__ = str.__hash__
 
     CREATED = "created"
     CONDITION = "condition"
@@ -84,6 +100,7 @@ class Moment(StrEnum):
     RESTARTS = "restarts"
     ENDED = "ended"
     CHECKPOINT = "checkpoint"
+    GPU_FAULT = "gpu_fault"
     DELETE_REQUESTED = "delete_requested"
     GONE = "gone"
 
@@ -91,8 +108,7 @@ class Moment(StrEnum):
 TransitionKey: TypeAlias = tuple[str, str, str, str, str, int, int | None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Transition:
+class Transition(Struct, frozen=True, kw_only=True, gc=False):
     """
     An object changed at an instant.
 
@@ -120,8 +136,7 @@ class Transition:
         return (self.uid, self.moment, self.subject, self.state, self.reason, self.at_ms, self.amount)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Description:
+class Description(Struct, frozen=True, kw_only=True, gc=False):
     """
     What an object says of itself from `from_ms` on.
 
@@ -139,8 +154,7 @@ class Description:
     earliest_ms: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EventSighting:
+class EventSighting(Struct, frozen=True, kw_only=True, gc=False):
     """One reading of a Kubernetes Event; `count` grows while the Event lives."""
 
     uid: str
@@ -163,8 +177,7 @@ class EventSighting:
 Fact: TypeAlias = Transition | Description | EventSighting
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ObjectState:
+class ObjectState(Struct, frozen=True, kw_only=True, gc=False):
     """The newest reading of an object: how a later reading is told from a replayed one."""
 
     uid: str

@@ -103,6 +103,8 @@ LABELS: Mapping[str, Tells] = {
     "le": Tells.NOTHING,
     "size": Tells.NOTHING,
     "rule": Tells.NOTHING,
+    # Which error a GPU had, whoever was on it.
+    "xid": Tells.NOTHING,
     "quantile": Tells.NOTHING,
     "estimator": Tells.NOTHING,
 }
@@ -180,6 +182,7 @@ class Metric:
 
     Of foreign work a viewer sees sums; a label that tells whose or where it is stays apart only if it
     is among the `open_labels`, for everybody, or the `shared_labels`, for those who share its value.
+    A node is open where the figure is of the node itself, or follows from such figures; docs/adr/0017.
 
     Raises:
         PolicyError: the name does not end in the unit, a label is not a dimension or not in `LABELS`.

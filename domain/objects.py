@@ -2,11 +2,14 @@
 What objects of the cluster say of themselves: one type per kind, the `body` of a `Description`.
 
 Only what a figure or an explanation needs is kept. Resources are whole units of a resource name
-(`nvidia.com/gpu: 8`); how much of a physical GPU that is, `domain.quantity` says.
+(`nvidia.com/gpu: 8`); how much of a physical GPU that is, `domain.quantity` says. What pods say is
+read by the million: as in `domain.facts`, that is a struct.
 """
 
 from dataclasses import dataclass
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from domain.claims import DeviceClass, PodClaim, ResourceClaim, ResourceSlice
 from domain.facts import ObjectKind
@@ -17,8 +20,7 @@ Resources: TypeAlias = dict[str, int]
 Labels: TypeAlias = dict[str, str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Owner:
+class Owner(Struct, frozen=True, kw_only=True, gc=False):
     """The controlling owner reference."""
 
     api_group: str
@@ -27,8 +29,7 @@ class Owner:
     uid: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class YuniKornTask:
+class YuniKornTask(Struct, frozen=True, kw_only=True, gc=False):
     """What a pod says to YuniKorn; a placeholder keeps the place of a pod of its task group."""
 
     app: str
@@ -36,14 +37,14 @@ class YuniKornTask:
     placeholder: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pod:
+class Pod(Struct, frozen=True, kw_only=True, gc=False):
     """
     A pod: what it asks for and whom it belongs to.
 
     `gpu_requests` is the effective request of GPU resources (KEP-753); `containers` counts the
     main ones, all of which must have started before the pod runs. `queue` is the one that a label
-    for KAI or YuniKorn names, `scheduling_group` the in-tree PodGroup. Without a `placement` any
+    for KAI or YuniKorn names, `scheduling_group` the in-tree PodGroup. `gpu_model` is told by tables
+    of other schedulers only: of a pod in Kubernetes its node tells it. Without a `placement` any
     untainted node will do.
     """
 
@@ -66,6 +67,7 @@ class Pod:
     queue: str = ""
     claims: tuple[PodClaim, ...] = ()
     yunikorn: YuniKornTask | None = None
+    gpu_model: str = ""
     placement: Placement | None = None
 
 
@@ -229,7 +231,11 @@ class VolcanoQueue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodGroup:
-    """A PodGroup of Volcano, scheduler-plugins, KAI or Kubernetes. Phases are kept as transitions."""
+    """
+    A PodGroup of Volcano, scheduler-plugins, KAI or Kubernetes.
+
+    A job from a table of another scheduler is described alike. Phases are kept as transitions.
+    """
 
     owner: Owner | None
     labels: Labels
@@ -331,6 +337,7 @@ JOB_OBJECTS = frozenset({
 })  # fmt: skip
 POD_GROUPS = frozenset({
     ObjectKind.VOLCANO_POD_GROUP, ObjectKind.PLUGIN_POD_GROUP, ObjectKind.KAI_POD_GROUP, ObjectKind.POD_GROUP,
+    ObjectKind.IMPORTED_JOB,
 })  # fmt: skip
 
 BODY_TYPES: dict[ObjectKind, type[Body]] = {

@@ -4,7 +4,8 @@ When a source was observed: stretches of sights, and the share of a window that 
 A *sight* is an instant at which a source told how things are: a list, a line of a watch, a sample.
 A source counts as observed from a sight on for as long as its *patience*, the silence after which
 it is stale. A longer silence is a gap, unless a watch went on after it: the server would have told
-what happened meanwhile. All that is known by an instant is a function of the sights before it.
+what happened meanwhile. All that is known by an instant is a function of the sights up to it, one
+at that very instant included.
 """
 
 from collections import Counter

@@ -173,8 +173,12 @@ class Policy:
         >>> Policy().stale_after("Pod") < Policy().stale_after("Event")
         True
         """
+        if kind == ObjectKind.CHECKPOINT:
+            return timedelta.max  # nobody asks for them: they come when a job has saved its work
         if kind == GPU_METRICS:
             return self.gpu_source_stale_after
+        if kind == ObjectKind.IMPORTED_JOB:
+            return timedelta.max  # a table is read once: nobody waits for more of it
         return self.event_source_stale_after if kind == ObjectKind.EVENT else self.source_stale_after
 
 

@@ -93,7 +93,11 @@ class Tenancy:
     The rules of a site.
 
     Without team rules a team is its namespace; with them, what none of them matches is
-    `unassigned`. `renamed` maps a team's earlier names to its present one.
+    `unassigned`. `renamed` maps a team's earlier names to its present one; `renamed_ms` says of an
+    earlier name until when it was borne, which decides what a statement of those days calls the team.
+
+    Raises:
+        PolicyError: two teams are called the same at the same time, or one has two names at once.
     """
 
     teams: tuple[Rule, ...] = ()
@@ -101,6 +105,45 @@ class Tenancy:
     projects: tuple[Rule, ...] = ()
     service_classes: tuple[Rule, ...] = _CLASS_RULES
     renamed: Mapping[str, str] = field(default_factory=dict)
+    renamed_ms: Mapping[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        teams = sorted(set(self.renamed.values()))
+        for at_ms in set(self.renamed_ms.values()):
+            named: dict[str, str] = {}
+            for team in teams:
+                called = self.called(team, at_ms)
+                if named.setdefault(called, team) != team:
+                    message = (
+                        f"renamed: {named[called]!r} and {team!r} are both called {called!r} at one time"
+                    )
+                    raise PolicyError(message)
+        ends = [(self.renamed[name], at_ms) for name, at_ms in self.renamed_ms.items()]
+        for team, at_ms in ends:
+            if ends.count((team, at_ms)) > 1:
+                message = (
+                    f"renamed: two names of {team!r} end at one instant, and a team has one name at a time"
+                )
+                raise PolicyError(message)
+
+    def present(self, name: str) -> str:
+        """
+        The present name of a team.
+
+        A name that some team bears now stands for that team, also where another one bore it before:
+        so present names stay what they are.
+        """
+        return name if name in set(self.renamed.values()) else self.renamed.get(name, name)
+
+    def called(self, name: str, before_ms: int) -> str:
+        """What the team of that name was called just before an instant."""
+        team = self.present(name)
+        earlier = [
+            (until_ms, old)
+            for old, until_ms in self.renamed_ms.items()
+            if self.renamed[old] == team and before_ms <= until_ms
+        ]
+        return min(earlier)[1] if earlier else team
 
     def team(self, subject: Subject, at_ms: int) -> str:
         """The team at that instant, by its present name."""

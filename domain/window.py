@@ -38,6 +38,25 @@ def from_ms(at_ms: int) -> datetime:
     return _EPOCH + timedelta(milliseconds=at_ms)
 
 
+def is_instant(at_ms: int) -> bool:
+    """Whether an instant lies in the years 1 to 9999; no other can be kept or shown."""
+    return _FIRST_MS <= at_ms <= _LAST_MS
+
+
+def instant_of_seconds(seconds: float) -> int | None:
+    """
+    Seconds since the epoch as an instant; None where they are none.
+
+    >>> instant_of_seconds(1.5), instant_of_seconds(1e300), instant_of_seconds(float("nan"))
+    (1500, None, None)
+    """
+    try:
+        at_ms = round(seconds * MS_PER_SECOND)
+    except (ValueError, OverflowError):
+        return None
+    return at_ms if is_instant(at_ms) else None
+
+
 def parse_instant(text: str) -> int:
     """
     Milliseconds since the epoch of an RFC 3339 instant; the zone is required.

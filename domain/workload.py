@@ -66,6 +66,9 @@ class Mechanism(StrEnum):
     EVICTION_API = "eviction_api"
     POD_GC = "pod_gc"
     KUBELET = "kubelet"
+    BATCH_SCHEDULER = "batch_scheduler"
+    NODE_FAILURE = "node_failure"
+    REQUEUED = "requeued"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

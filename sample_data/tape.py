@@ -16,7 +16,7 @@ Json = dict[str, Any]
 
 _VERSION_MARK = "@version@"
 _FIRST_VERSION = 41_000
-_BOOKMARK_EVERY_MS = 60_000
+_BOOKMARK_EVERY_MS = (60_000, 60_000)
 # A watch line comes in this long after the write; the order within a stream stays.
 _LATENCY_MS = (3, 40)
 
@@ -75,10 +75,14 @@ class _Write:
 
 @dataclass(slots=True)
 class Tape:
-    """Collects writes in any order; cut into lines they are in the order of their instants."""
+    """
+    Collects writes in any order; cut into lines they are in the order of their instants.
+
+    `bookmark_every_ms`: the shortest and the longest time from one bookmark to the next.
+    """
 
     start_ms: int
-    bookmark_every_ms: int = _BOOKMARK_EVERY_MS
+    bookmark_every_ms: tuple[int, int] = _BOOKMARK_EVERY_MS
     items: dict[str, list[str]] = field(default_factory=dict)
     writes: list[_Write] = field(default_factory=list)
 
@@ -122,11 +126,13 @@ class Tape:
         version = _FIRST_VERSION + sum(map(len, self.items.values()))
         lines: list[Line] = []
         last_ms: dict[str, int] = {}
-        bookmark_ms = self.start_ms + self.bookmark_every_ms
+        # Of its own: how often bookmarks come changes nothing else.
+        pace = Random(self.start_ms)
+        bookmark_ms = self.start_ms + pace.randint(*self.bookmark_every_ms)
         for written in sorted(self.writes, key=lambda written: written.at_ms):
             while bookmark_ms <= min(written.at_ms, end_ms):
                 lines += _bookmarks(bookmark_ms, version, last_ms)
-                bookmark_ms += self.bookmark_every_ms
+                bookmark_ms += pace.randint(*self.bookmark_every_ms)
             if written.at_ms >= end_ms:
                 break
             version += 1
@@ -137,7 +143,7 @@ class Tape:
                 lines.append(Line(received_ms, name, whole.replace(_VERSION_MARK, str(version))))
         while bookmark_ms <= end_ms:
             lines += _bookmarks(bookmark_ms, version, last_ms)
-            bookmark_ms += self.bookmark_every_ms
+            bookmark_ms += pace.randint(*self.bookmark_every_ms)
         return sorted(lines, key=lambda line: line.received_ms)
 
 

@@ -1,6 +1,6 @@
 """Answers every question from the store: metrics, workloads, teams, sources."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
@@ -11,14 +11,27 @@ from analytics.folding import evaluate_seen
 from analytics.metrics import REGISTRY
 from api.answers import Filters, Listing, ListQuestion, MetricAnswer, Question, Record
 from api.parameters import nearest
-from domain.errors import StoreError, UsageError
+from domain.checkpoint import CheckpointReport, ToldBy
+from domain.errors import StoreError, UnreachableError, UsageError
 from domain.metric import Ask, Measurement, Metric, Row, Sample
 from domain.policy import Policy
 from domain.tenant import UNASSIGNED, Tenancy
 from domain.view import View
 from domain.window import MS_PER_SECOND, Clock, Window, format_instant
-from service import chargeback, observation, quota_documents, sources, unknown_names, workloads
+from service import (
+    chargeback,
+    fault_rows,
+    gaps,
+    observation,
+    positions,
+    quota_documents,
+    sources,
+    unknown_names,
+    workloads,
+)
 from service.alarms import Alarms
+from service.checkpoints import Checkpoints
+from service.kueue_checks import KueueChecks
 from service.quota_settings import QuotaSettings
 from service.sources import Mark
 from store.embedded import Store
@@ -70,6 +83,9 @@ class Answers:
     agreement: Agreement = field(default_factory=Agreement)
     quotas: QuotaSettings = field(default_factory=QuotaSettings)
     alarms: Alarms = field(default_factory=Alarms)
+    # Only where clusters are read there is somebody to take it in.
+    checkpoints: Checkpoints | None = None
+    kueue_checks: KueueChecks | None = None
 
     def registry(self) -> Mapping[str, Metric]:
         """Every metric by name."""
@@ -88,9 +104,11 @@ class Answers:
             raise UsageError(message)
         as_of_ms = self.as_of_ms(question.as_of_ms)
         length = question.window or metric.window or self.policy.window
+        by = metric.labels if question.by is None else question.by
         ask = Ask(
             window=Window.before(as_of_ms, length),
-            by=metric.labels if question.by is None else question.by,
+            # Extra labels are on every row, whether they are asked for or not.
+            by=tuple(label for label in by if label not in metric.extra_labels),
             filters=self._present_names(question.filters),
             policy=self.policy,
         )
@@ -143,9 +161,11 @@ class Answers:
         statement = chargeback.document(
             self.store,
             self.agreement,
+            self.policy,
             label=month,
             question=question,
             as_of_ms=self.as_of_ms(question.as_of_ms),
+            tenancy=self.tenancy,
         )
         return statement | {"hints": list(self.hints(question.filters))}
 
@@ -175,12 +195,36 @@ class Answers:
         """
         One row per cluster and kind that is read, and per source of GPU metrics.
 
-        Then one per source of what was set aside only.
+        Then one per source of what was set aside only, and one per cluster and gap in what is told.
         """
         at_ms = self.as_of_ms(as_of_ms)
         aside = self.store.set_aside_counts() + workloads.skewed(self.store, at_ms)
-        rows = sources.rows(self._marks(at_ms, samples=True), aside, at_ms, policy=self.policy)
+        marks = self._marks(at_ms, samples=True) + positions.marks(self.store, at_ms)
+        rows = sources.rows(marks, aside, at_ms, policy=self.policy)
+        rows += gaps.rows(self.store, at_ms, policy=self.policy)
         return Listing(as_of_ms=at_ms, rows=rows, total=len(rows), page_size=max(len(rows), 1))
+
+    def kueue_checks_of(self) -> Listing:
+        """Kueue's own figures beside ours, as they were compared last; empty where nobody compares."""
+        if self.kueue_checks is None:
+            return Listing(as_of_ms=None, rows=(), total=0, page_size=1)
+        return self.kueue_checks.listing()
+
+    def gpu_faults(self, as_of_ms: int | None = None) -> Listing:
+        """What happened to GPUs, the newest first."""
+        return fault_rows.listing(self.store, self.as_of_ms(as_of_ms))
+
+    def checkpoint(self, report: CheckpointReport, teams: Collection[str] | None = None) -> Record | None:
+        """
+        Keep a checkpoint that a job tells of; see `Checkpoints.take`.
+
+        Raises:
+            UnreachableError: nobody reads clusters here.
+        """
+        if self.checkpoints is None:
+            message = "no cluster is read here: checkpoints are taken by a running gpuledger serve"
+            raise UnreachableError(message)
+        return self.checkpoints.take(report, by=ToldBy.PUSH, teams=teams)
 
     def view(self, teams: AbstractSet[str], as_of_ms: int) -> View:
         """What these teams share with others: the queues and pools in which they stood by then."""
@@ -192,15 +236,8 @@ class Answers:
         )
 
     def present_teams(self, names: Iterable[str]) -> tuple[str, ...]:
-        """
-        Teams by their present names.
-
-        A name that some team bears now stands for that team, also where another one bore it before:
-        so present names stay what they are.
-        """
-        renamed = self.tenancy.renamed
-        present = set(renamed.values())
-        return tuple(dict.fromkeys(name if name in present else renamed.get(name, name) for name in names))
+        """Teams by their present names, each once."""
+        return tuple(dict.fromkeys(self.tenancy.present(name) for name in names))
 
     def first_ms(self) -> int | None:
         """The instant of the first submission; None while there is none."""

@@ -9,6 +9,7 @@ from domain.policy import Policy
 from domain.tenant import Tenancy
 from domain.window import Clock
 from service.activity import Activity
+from service.denials import Denials
 from service.fairness import Fairness
 from service.quota import Proposer
 from service.quota_settings import QuotaSettings
@@ -40,6 +41,11 @@ class Books:
     def refresh(self) -> int:
         """Bring everything up to date as of now; gives how many things were made anew."""
         return sum(self.kept().values())
+
+    def lives_of(self, cluster: str) -> int:
+        """Cut anew the lives of one cluster that have news, and nothing that rests on them."""
+        lives = next(stage for stage in self.stages if isinstance(stage, _Lives))
+        return lives.refresher.refresh_cluster(cluster)
 
     def kept(self) -> dict[str, int]:
         """The same, told stage by stage."""
@@ -80,6 +86,7 @@ def books_of(
         store,
         stages=(
             _Lives(Refresher(store=store, tenancy=tenancy, policy=policy)),
+            Denials(store, tenancy),
             Activity(store, policy),
             Wastage(store, policy),
             Fairness(store, policy),

@@ -19,7 +19,8 @@ Key: TypeAlias = tuple[str, ...]
 Causes: TypeAlias = Mapping[str, int]
 
 # One row per day, owner, model, cause and whether it corrects an earlier day. `since_ms` is the start
-# of the day from which on the present cause counts; before it the earlier one does.
+# of the day from which on the present cause counts; before it the earlier one does. `known_ms` is the first
+# instant from whose past the cause follows: the day that ends with it knows, as the metrics at its end do.
 _CAUSES: Final = """
 with day as (
     select
@@ -34,9 +35,9 @@ piece as (
         workload.project,
         least(coalesce(gpu_time.end_ms, $end_ms), $end_ms) as until_ms,
         case
-            when gpu_time.known_ms is null or gpu_time.known_ms < $start_ms then 0
-            when gpu_time.known_ms >= $end_ms then $end_ms
-            else (select max(day.start_ms) from day where day.start_ms <= gpu_time.known_ms)
+            when gpu_time.known_ms is null or gpu_time.known_ms <= $start_ms then 0
+            when gpu_time.known_ms > $end_ms then $end_ms
+            else (select max(day.start_ms) from day where day.start_ms < gpu_time.known_ms)
         end as since_ms
     from gpu_time
     inner join workload
@@ -46,7 +47,7 @@ piece as (
         and gpu_time.start_ms < $end_ms
         and (
             coalesce(gpu_time.end_ms, $end_ms) > $start_ms
-            or (gpu_time.known_ms >= $start_ms and gpu_time.known_ms < $end_ms)
+            or (gpu_time.known_ms > $start_ms and gpu_time.known_ms <= $end_ms)
         )
 ),
 

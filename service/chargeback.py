@@ -1,7 +1,7 @@
 """The statement of a month: who held what, what it was good for, and what it costs."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from decimal import Decimal
 from fractions import Fraction
@@ -28,9 +28,12 @@ from api.parameters import ALIASES, check_labels
 from domain.calendar import Period, Unit, cut, month
 from domain.errors import PolicyError, UsageError
 from domain.money import MICRO_GPU_MS_PER_GPU_HOUR, Price, PriceBook
+from domain.policy import Policy
+from domain.tenant import Tenancy
 from domain.window import Window, format_instant
 from service.caused_time import LOSS_ADJUSTMENT, Causes, caused_time
 from service.held_time import first_reading_ms, node_stretches, stays, unread
+from service.observation import share_of_window
 from service.quota_time import borrowed_from_nobody, quota_by_pool, quota_lines
 from store.embedded import Store
 
@@ -43,6 +46,7 @@ _NONE_HERE: Final = (
 )
 # Makes lines where nothing is priced; no amount of it is ever shown.
 _UNPRICED: Final = PriceBook((Price(listed=Decimal(0), valid_from_ms=0),))
+_NEVER_RENAMED: Final = Tenancy()
 _USEFUL_OR_UNKNOWN: Final = frozenset({Cause.USEFUL, Cause.UNKNOWN})
 
 
@@ -70,13 +74,24 @@ class Month:
     no_causes_because: str
 
 
-def document(store: Store, agreement: Agreement, *, label: str, question: Question, as_of_ms: int) -> Record:
+def document(  # noqa: PLR0913 - what a site agreed on, and what is asked, all named
+    store: Store,
+    agreement: Agreement,
+    policy: Policy,
+    *,
+    label: str,
+    question: Question,
+    as_of_ms: int,
+    tenancy: Tenancy = _NEVER_RENAMED,
+) -> Record:
     """
     The statement of a month, or of its part before `as_of_ms`, as the API gives it.
 
     Args:
+        policy: says after which silence a source counts as stale.
         label: such as 2026-10, or `current`.
-        question: `by` None asks for every line; filters are by dimension of a line.
+        question: `by` None asks for every line; filters are by dimension of a line, teams by present name.
+        tenancy: says what teams were called; a renamed one is one team, by its name when the period ends.
 
     Raises:
         UsageError: the month is none or has not begun, or there is no such dimension.
@@ -89,18 +104,32 @@ def document(store: Store, agreement: Agreement, *, label: str, question: Questi
     whole = _month(label, agreement, as_of_ms)
     period = Period(label=label, start_ms=whole.start_ms, end_ms=min(whole.end_ms, as_of_ms))
     found = settled(store, agreement, period)
-    lines = [line for line in found.lines if _fits(line.row, filters)]
+    present = [replace(line.row, team=tenancy.present(line.row.team)) for line in found.lines]
+    lines = [
+        replace(line, row=replace(row, team=tenancy.called(row.team, period.end_ms)))
+        for line, row in zip(found.lines, present, strict=True)
+        if _fits(row, filters)
+    ]
     quotas = [line for line in lines if line.quota is not None]
     no_commitment_because = "" if quotas else _NONE_HERE if filters else NO_QUOTA
+    unseen_because = "" if lines else _unseen(store, filters, period)
     total = _figures(lines, found, agreement)
+    total |= _unit_cost(total)
+    if unseen_because:
+        # Nobody looked: that is no zero.
+        total |= {name: None for name, value in total.items() if not isinstance(value, bool)}
+    coverage = _coverage(store, period, policy, filters.get("cluster", ()))
+    over = period.end_ms == whole.end_ms
     from_nobody = borrowed_from_nobody(store, period.window) if quotas and not filters else None
     head = {
         "month": label,
         "as_of": format_instant(as_of_ms),
         "start_at": format_instant(period.start_ms),
         "end_at": format_instant(period.end_ms),
-        "complete": period.end_ms == whole.end_ms,
-        "nothing_because": _nothing(store, filters, label) if not lines else None,
+        "over": over,
+        "complete": over and coverage == 1,
+        "coverage": coverage,
+        "nothing_because": unseen_because or (None if lines else _nothing(filters, label)),
         "zone": agreement.zone_name,
         "currency": None if found.no_money_because else agreement.currency.code,
         "billing": str(agreement.billing),
@@ -117,15 +146,15 @@ def document(store: Store, agreement: Agreement, *, label: str, question: Questi
     for line in lines:
         by_kind[line.row.kind].append(line)
     return head | {
-        "total": total | _unit_cost(total),
-        "books": None if filters else _books(found.statement.hours),
+        "total": total,
+        "books": None if filters or unseen_because else _books(found.statement.hours),
         "by_kind": [
             {"kind": kind} | _figures(members, found, agreement) for kind, members in sorted(by_kind.items())
         ],
         "unknown": [] if filters else _unknown(found.statement.unknown),
         "rows": [
             dict(zip(by, key, strict=True))
-            | _cost_centre(by, key, agreement)
+            | _cost_centre(by, key, agreement, tenancy)
             | _figures(members, found, agreement)
             for key, members in sorted(groups.items())
         ],
@@ -207,18 +236,33 @@ def _quota_line(line: QuotaLine, prices: Mapping[Pool, Fraction], agreement: Agr
     )  # fmt: skip
 
 
-def _nothing(store: Store, filters: Filters, label: str) -> str:
-    """Why a statement has no line."""
+def _coverage(store: Store, period: Period, policy: Policy, clusters: Collection[str]) -> float | None:
+    """The share of the days that was observed, as of every figure on samples; None where nothing ever was."""
+    share = share_of_window(store, period.window, policy=policy, samples=True, clusters=clusters)
+    if share is None:
+        return None if first_reading_ms(store, clusters) is None else 0.0
+    return float(share)
+
+
+def _unseen(store: Store, filters: Filters, period: Period) -> str:
+    """Why nothing can be said of these days, where no reading was before their end; else empty."""
+    first_ms = first_reading_ms(store, filters.get("cluster", ()))
+    if first_ms is None:
+        return "" if filters else "no cluster was read yet: import a recording, or let serve read one"
+    if first_ms < period.end_ms:
+        return ""
+    return (
+        f"nothing of {period.label} was observed: clusters were first read at {format_instant(first_ms)};"
+        " ask for that month or a later one"
+    )
+
+
+def _nothing(filters: Filters, label: str) -> str:
+    """Why a statement of days that were observed has no line."""
     if filters:
         asked = ", ".join(f"{name} {' or '.join(values)}" for name, values in filters.items())
         return f"no line of {label} has {asked}: ask without filters to see which there are"
-    first_ms = first_reading_ms(store)
-    if first_ms is None:
-        return "no cluster was read yet: import a recording, or let serve read one"
-    return (
-        f"nothing was held in {label} and no node with GPUs is known then; clusters were first read at"
-        f" {format_instant(first_ms)}: ask for that month or a later one"
-    )
+    return f"nothing was held in {label} and no node with GPUs is known then"
 
 
 def _dimension(name: str) -> str:
@@ -296,10 +340,11 @@ def _quota_figures(lines: Sequence[Line], found: Month, agreement: Agreement) ->
     return hours | costs
 
 
-def _cost_centre(by: Sequence[str], key: Sequence[str], agreement: Agreement) -> Record:
+def _cost_centre(by: Sequence[str], key: Sequence[str], agreement: Agreement, tenancy: Tenancy) -> Record:
     if "team" not in by or not agreement.cost_centres:
         return {}
-    return {"cost_centre": agreement.cost_centres.get(key[by.index("team")], "")}
+    team, told = key[by.index("team")], agreement.cost_centres
+    return {"cost_centre": told.get(tenancy.present(team), told.get(team, ""))}
 
 
 def _unit_cost(total: Mapping[str, Any]) -> Record:

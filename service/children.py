@@ -3,13 +3,13 @@
 import os
 import subprocess
 import sys
-import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from dashboard.shared.launch import streamlit_command
-from service import running
+from service import running, tether
 from service.settings import Settings
+from service.stopping import Stop
 
 START_SECONDS = 60.0
 _END_SECONDS = 25.0
@@ -22,9 +22,15 @@ Child = subprocess.Popen[bytes]
 
 
 def start(command: Sequence[str], *, environment: Mapping[str, str] | None = None) -> Child:
-    """Start a child in its own group, so that a Ctrl-C reaches us alone and we end it in order."""
+    """
+    Start a child in its own group, so that a Ctrl-C reaches us alone and we end it in order.
+
+    Where we are killed, it is told to end. It is tied to the calling thread, which must outlive it.
+    """
     return subprocess.Popen(  # noqa: S603 (our own interpreter and arguments)
-        command, env=None if environment is None else dict(environment), start_new_session=True
+        [sys.executable, "-I", "-S", tether.__file__, str(os.getpid()), *command],
+        env=None if environment is None else dict(environment),
+        start_new_session=True,
     )
 
 
@@ -58,7 +64,7 @@ def dashboard_address(settings: Settings) -> str:
     return f"http://{host}:{settings.server.dashboard_port}"
 
 
-def wait_for(url: str, child: Child, stop: threading.Event, *, seconds: float = START_SECONDS) -> bool:
+def wait_for(url: str, child: Child, stop: Stop, *, seconds: float = START_SECONDS) -> bool:
     """Whether the address answers before the child ends, somebody stops us, or time runs out."""
     for _ in range(round(seconds / _LOOK_SECONDS)):
         if child.poll() is not None or stop.is_set():
@@ -69,7 +75,7 @@ def wait_for(url: str, child: Child, stop: threading.Event, *, seconds: float = 
     return False
 
 
-def wait_for_serve(serve_file: Path, child: Child, stop: threading.Event) -> str | None:
+def wait_for_serve(serve_file: Path, child: Child, stop: Stop) -> str | None:
     """The address of the API that the child announces, when it is ready; None if that never comes."""
     for _ in range(round(START_SECONDS / _LOOK_SECONDS)):
         if child.poll() is not None or stop.is_set():
@@ -81,7 +87,7 @@ def wait_for_serve(serve_file: Path, child: Child, stop: threading.Event) -> str
     return None
 
 
-def watch(children: Mapping[str, Child], stop: threading.Event) -> int:
+def watch(children: Mapping[str, Child], stop: Stop) -> int:
     """Until one ends or somebody stops us; then all end. Gives the exit code to end with."""
     while not stop.is_set():
         if any(child.poll() is not None for child in children.values()):

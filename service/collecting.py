@@ -6,14 +6,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from collector import checkpoints
+from collector.decoding import Payload
 from collector.intake import Intake
 from collector.journal import Journal, JournaledIntake
 from collector.kube.client import Connection
 from collector.live import run_cluster
-from collector.shared_intake import TakesIn
+from collector.shared_intake import SharedIntake, TakesIn
 from collector.translator import TRANSLATORS
-from domain.errors import ProductError
-from domain.window import SystemClock, format_instant
+from domain.errors import ProductError, SettingsError, UnreachableError
+from domain.window import MS_PER_HOUR, SystemClock, format_instant
 from service.alarms import Alarms
 from service.forgotten import Forgotten
 from service.patience import PatientSink, Room
@@ -23,6 +25,8 @@ from store.embedded import Store
 from store.limits import size_bytes
 
 log = logging.getLogger("gpuledger.collecting")
+# A watch can be replayed for minutes, as far back as its API server keeps changes.
+_GONE_KEPT_MS = 2 * MS_PER_HOUR
 
 
 @dataclass(slots=True)
@@ -33,6 +37,7 @@ class _Running:
     stops: list[threading.Event] = field(default_factory=list)
     threads: list[threading.Thread] = field(default_factory=list)
     connections: dict[str, Connection] = field(default_factory=dict)
+    intakes: dict[str, SharedIntake] = field(default_factory=dict)
 
 
 class Collectors:
@@ -95,6 +100,24 @@ class Collectors:
             if were_running:
                 self.start()
 
+    def tell(self, cluster: str, payload: Payload, observed_ms: int) -> None:
+        """
+        Take in a checkpoint that a job or a metric tells of; returns when it is committed.
+
+        Raises:
+            UnreachableError: nothing is kept just now.
+        """
+        intake = self._running.intakes.get(cluster)
+        because = self._alarms.why_not_ready()
+        if intake is None or self._running.told_to_stop or because:
+            message = f"cluster {cluster} is not read just now ({because or 'reading pauses'}); tell it again"
+            raise UnreachableError(message)
+        try:
+            intake.tell(checkpoints.TRANSLATOR, payload, observed_ms)
+        except ProductError as cause:
+            message = f"cluster {cluster}: not kept, tell it again: {cause}"
+            raise UnreachableError(message) from cause
+
     def check_credentials(self, now_ms: int) -> None:
         """Let an alarm sound for each cluster whose credentials were not renewed in time."""
         for name, connection in self._running.connections.items():
@@ -109,13 +132,30 @@ class Collectors:
                 "renewed; renew it, and reading goes on by itself",
             )
 
+    def connect(self, name: str) -> Connection:
+        """
+        A further connection to a cluster of the settings, for whoever asks it something else.
+
+        Raises:
+            SettingsError: there is no such cluster, or its kubeconfig is wrong.
+        """
+        for cluster in self._settings.clusters:
+            if cluster.name == name:
+                return Connection.open(kubeconfig=cluster.kubeconfig, context=cluster.context)
+        known = ", ".join(cluster.name for cluster in self._settings.clusters) or "none"
+        message = (
+            f"gpu_metrics.cluster = {name!r}: expected one of clusters ({known}) to discover exporters in"
+        )
+        raise SettingsError(message)
+
     def _collect(self, cluster: ClusterSettings, running: _Running) -> threading.Thread:
         # A wrong kubeconfig fails here, at start.
         connection = Connection.open(kubeconfig=cluster.kubeconfig, context=cluster.context)
         running.connections[cluster.name] = connection
         stop = threading.Event()
         running.stops.append(stop)
-        intake = self._intake(cluster.name, stop)
+        intake = SharedIntake(self._intake(cluster.name, stop))
+        running.intakes[cluster.name] = intake
 
         def run() -> None:
             try:
@@ -152,5 +192,7 @@ class Collectors:
             forgotten=self._forgotten,
             before=(lambda: None) if journal is None else journal.commit,
         )
-        intake = Intake(cluster, sink, self._store.known(cluster))
+        keys = self._settings.checkpoints.keys
+        known = self._store.known(cluster, gone_within_ms=_GONE_KEPT_MS)
+        intake = Intake(cluster, sink, known, checkpoint_keys=keys, forget_after_ms=_GONE_KEPT_MS)
         return intake if journal is None else JournaledIntake(intake, journal)

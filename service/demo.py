@@ -1,34 +1,32 @@
-"""`gpuledger demo`: everything on a sample, as it stood at its end, or the small one played up to now."""
+"""`gpuledger demo`: everything on a sample, as it stood at its end, or its last hours played."""
 
 import logging
-import signal
 import tempfile
-import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
-from types import FrameType
 
 from collector.dcgm.parquet import read_parquet
 from collector.intake import Intake
 from collector.recording import import_recording
 from domain.errors import UnreachableError, UsageError
-from domain.window import Clock, FixedClock, SystemClock, parse_instant
+from domain.window import Clock, FixedClock, SystemClock, format_instant, parse_instant
 from sample_data import SETTINGS, SMALL, Sample, fortnight
 from sample_data.generate import END, SEED, generate
 from service import children
 from service.gpu_metrics import keep_parts
-from service.play import Feed, PlayClock, Player
+from service.play import Feed, Meters, PlayClock, Player
 from service.runtime import Runtime
 from service.settings import Settings
 from service.settings_file import load_settings
+from service.stopping import Stop, on_signals
 from store.embedded import Store
 
 CLUSTER = "sample"
-PLAYED_MINUTES = 60
+PLAYED_MINUTES = {Sample.FORTNIGHT: 6 * 60, Sample.SMALL: 60}
 _MS_PER_MINUTE = 60_000
 _GPU_METRICS = "dcgm-exporter"
 _MEASURE_SELDOM_SECONDS = 3600
@@ -36,10 +34,10 @@ _MEASURE_SELDOM_SECONDS = 3600
 
 @dataclass(frozen=True, slots=True)
 class _Scene:
-    """What the demo shows: a clock to answer by and, when it is played, who moves it."""
+    """What the demo shows: a clock to answer by and, when it is played, who moves it once all is up."""
 
     clock: Clock
-    player: Player | None = None
+    play: Callable[[], Player] | None = None
 
 
 def demo(  # noqa: PLR0913 - what the command line offers
@@ -50,49 +48,51 @@ def demo(  # noqa: PLR0913 - what the command line offers
     port: int | None = None,
     dashboard_port: int | None = None,
     data_dir: Path | None = None,
-    played_minutes: int = PLAYED_MINUTES,
+    played_minutes: int | None = None,
     say: Callable[[str], None] = print,
 ) -> None:
     """
     Serve API and dashboard on a sample until Ctrl-C, then clean up.
 
     Args:
-        sample: which one; by default the fortnight, and the small one where it is played.
-        play: speed at which the last part of the sample is played; None shows its end at once. A
-            played sample ends at the machine's time at which the playback does; there it stops.
+        sample: which one; by default the fortnight.
+        play: speed at which the last part of the sample is played; None shows its end at once. At the
+            sample's end it stops. The small one is made so that this is the machine's time by then.
         host: address to listen on; by default this machine only.
         port: of the API.
         dashboard_port: of the dashboard.
         data_dir: where the store is made and left; by default a folder that goes with the demo.
-        played_minutes: how much of the sample is played.
+        played_minutes: how much of the sample is played; by default six hours, of the small one one.
         say: told what is done and how long it took, and the addresses when both answer.
 
     Raises:
-        UsageError: `data_dir` has a store already, the speed is not positive, or the sample is one that
-            is not played.
+        UsageError: `data_dir` has a store already, the speed is not positive, or it is said how much is
+            played where nothing is.
         UnreachableError: a port is taken, or the dashboard does not come up.
     """
     if play is not None and play <= 0:
         message = f"--play {play}: expected a speed above 0, for example 30"
         raise UsageError(message)
-    if play is not None and sample is Sample.FORTNIGHT:
-        message = f"--play {play} with --sample {sample}: expected --sample small, the one that can be played"
+    if play is None and played_minutes is not None:
+        message = "--play-hours without --play: expected a speed too, for example --play 60"
         raise UsageError(message)
-    chosen = sample or (Sample.FORTNIGHT if play is None else Sample.SMALL)
+    chosen = sample or Sample.FORTNIGHT
+    minutes = PLAYED_MINUTES[chosen] if played_minutes is None else played_minutes
     # The addresses are for reading; of the log only what went wrong.
     logging.basicConfig(level=logging.WARNING, format="level=%(levelname)s logger=%(name)s msg=%(message)s")
-    stop = threading.Event()
     with ExitStack() as stack:
-        stack.enter_context(_signals_set(stop))
+        stop = stack.enter_context(on_signals(Stop()))
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="gpuledger-demo-")))
-        settings = _settings(chosen, data_dir or folder, host=host, port=port, dashboard_port=dashboard_port)
+        settings = _settings(
+            chosen,
+            data_dir or folder,
+            played=play is not None,
+            host=host,
+            port=port,
+            dashboard_port=dashboard_port,
+        )
         store = stack.enter_context(_new_store(settings))
-        if chosen is Sample.FORTNIGHT:
-            scene = _fortnight(store, say)
-        elif play is None:
-            scene = _still(store)
-        else:
-            scene = _played(store, folder / "recording", speed=play, minutes=played_minutes)
+        scene = _scene(chosen, store, folder / "recording", speed=play, minutes=minutes, say=say)
         runtime = Runtime(settings, store=store, clock=scene.clock)
         began = perf_counter()
         # In this order, whatever happens: the playback, the dashboard, the API, then the store.
@@ -102,21 +102,20 @@ def demo(  # noqa: PLR0913 - what the command line offers
             dashboard = children.start(
                 children.dashboard_command(settings),
                 environment=children.dashboard_environment(
-                    settings, api_url=runtime.url, played=scene.player is not None
+                    settings, api_url=runtime.url, played=scene.play is not None
                 ),
             )
             shown.callback(children.end_all, {"dashboard": dashboard})
-            if scene.player is not None:
-                shown.enter_context(scene.player)
-            _show(runtime, dashboard, scene, stop=stop, say=say)
+            player = shown.enter_context(scene.play()) if scene.play is not None else None
+            _show(runtime, dashboard, player, stop=stop, say=say)
 
 
 def _show(
     runtime: Runtime,
     dashboard: children.Child,
-    scene: _Scene,
+    player: Player | None,
     *,
-    stop: threading.Event,
+    stop: Stop,
     say: Callable[[str], None],
 ) -> None:
     """Say where everything is once it answers, then wait for the end."""
@@ -133,8 +132,27 @@ def _show(
         if dashboard.poll() is not None:
             message = f"the dashboard ended with code {dashboard.returncode}: its messages above say why"
             raise UnreachableError(message)
-        if scene.player is not None and scene.player.error is not None:
-            raise scene.player.error
+        if player is not None and player.error is not None:
+            raise player.error
+
+
+def _scene(
+    sample: Sample,
+    store: Store,
+    folder: Path,
+    *,
+    speed: float | None,
+    minutes: int,
+    say: Callable[[str], None],
+) -> _Scene:
+    """Fill the store with the sample, or with its history where the rest is played."""
+    length_ms = minutes * _MS_PER_MINUTE
+    if sample is Sample.SMALL:
+        return _still(store) if speed is None else _played(store, folder, speed=speed, length_ms=length_ms)
+    say("the fortnight: reading what the API server and the GPU exporters of 32 nodes told")
+    if speed is None:
+        return _fortnight(store, say)
+    return _played_fortnight(store, say, speed=speed, length_ms=length_ms)
 
 
 def _still(store: Store) -> _Scene:
@@ -143,7 +161,6 @@ def _still(store: Store) -> _Scene:
 
 
 def _fortnight(store: Store, say: Callable[[str], None]) -> _Scene:
-    say("the fortnight: reading what the API server and the GPU exporters of 32 nodes told")
     began = perf_counter()
     parts = read_parquet(fortnight.FORTNIGHT / fortnight.SAMPLES, source=_GPU_METRICS)
     # Columns are read by libraries that leave the interpreter to the objects.
@@ -158,25 +175,49 @@ def _fortnight(store: Store, say: Callable[[str], None]) -> _Scene:
     return _Scene(FixedClock(parse_instant(fortnight.END)))
 
 
-def _played(store: Store, folder: Path, *, speed: float, minutes: int) -> _Scene:
-    length_ms = minutes * _MS_PER_MINUTE
+def _played_fortnight(store: Store, say: Callable[[str], None], *, speed: float, length_ms: int) -> _Scene:
+    began, end_ms = perf_counter(), parse_instant(fortnight.END)
+    parts = read_parquet(fortnight.FORTNIGHT / fortnight.SAMPLES, source=_GPU_METRICS)
+    meters = Meters(store=store, cluster=CLUSTER, rest=parts)
+    feed = Feed.of(fortnight.FORTNIGHT, Intake(CLUSTER, store, store.known(CLUSTER)), meters)
+    changes = feed.advance(end_ms - length_ms)
+    say(
+        f"{changes:,} changes of objects and their GPU samples until {format_instant(feed.now_ms())} read in"
+        f" {perf_counter() - began:.1f} s; keeping the books. The rest is played {speed:g} times as fast"
+    )
+
+    def play() -> Player:
+        # Only now does its time run: to keep the books of the history takes a while.
+        return Player(feed, PlayClock.before(end_ms, SystemClock(), length_ms=length_ms, speed=speed))
+
+    return _Scene(feed, play)
+
+
+def _played(store: Store, folder: Path, *, speed: float, length_ms: int) -> _Scene:
     clock = PlayClock.over(SystemClock(), length_ms=length_ms, speed=speed)
     generate(seed=SEED, end_ms=clock.end_ms).write(folder)
     feed = Feed.of(folder, Intake(CLUSTER, store, store.known(CLUSTER)))
     feed.advance(clock.end_ms - length_ms)
-    return _Scene(feed, Player(feed, clock))
+    return _Scene(feed, lambda: Player(feed, clock))
 
 
 def _settings(
-    sample: Sample, data_dir: Path, *, host: str | None, port: int | None, dashboard_port: int | None
+    sample: Sample,
+    data_dir: Path,
+    *,
+    played: bool,
+    host: str | None,
+    port: int | None,
+    dashboard_port: int | None,
 ) -> Settings:
+    # What is played may run many times faster than the machine; the fortnight at its end stands still.
+    often = played or sample is Sample.SMALL
     overrides = {
         "store.data_dir": data_dir,
         "server.host": host,
         "server.port": port,
         "server.dashboard_port": dashboard_port,
-        # The small sample may run many times faster than the machine's clock; the other stands still.
-        "schedule.measure_every_seconds": 1 if sample is Sample.SMALL else _MEASURE_SELDOM_SECONDS,
+        "schedule.measure_every_seconds": 1 if often else _MEASURE_SELDOM_SECONDS,
     }
     return load_settings(SETTINGS if sample is Sample.SMALL else fortnight.SETTINGS, overrides=overrides)
 
@@ -194,21 +235,3 @@ def _new_store(settings: Settings) -> Iterator[Store]:
         yield store
     finally:
         store.close()
-
-
-@contextmanager
-def _signals_set(stop: threading.Event) -> Iterator[None]:
-    """Ctrl-C and SIGTERM set `stop` meanwhile; outside of the main thread nobody sends us any."""
-
-    def handle(_number: int, _frame: FrameType | None) -> None:
-        stop.set()
-
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import msgspec
+from msgspec import structs
 
 from domain.facts import Batch, Description
 from store.forgetting import said
@@ -57,7 +58,7 @@ class Forgotten:
 
     def _clean(self, description: Description) -> Description:
         body = self.clean(description.body.decode())
-        return replace(description, body=body.encode())
+        return structs.replace(description, body=body.encode())
 
     def clean(self, text: str) -> str:
         """JSON with another word for each name that was forgotten."""

@@ -3,19 +3,21 @@
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from collector.dcgm.answers import Part, read_saved
-from collector.dcgm.exporter import Scraped, read_file, take_answer
-from collector.dcgm.exporter_http import ExporterAddress
-from collector.dcgm.samples import Gathered
+from collector.dcgm.exporter import Scraped, read_file
+from collector.dcgm.health import of_series
+from collector.kube.client import Connection
 from domain.errors import RecordingError, UnreachableError, UsageError
 from domain.window import MS_PER_SECOND, Clock, parse_duration, parse_instant
+from service.gpu_faults import GpuFaults
 from service.gpu_metrics_settings import GpuMetricsSettings
+from service.scraping import Scraper
 from service.settings import read_secret
 from store.embedded import Store
 from store.gpu_samples import Read
@@ -24,7 +26,6 @@ if TYPE_CHECKING:
     from collector.dcgm.prometheus import Prometheus
 
 log = logging.getLogger("gpuledger.gpu_metrics")
-_EXPORTERS_AT_ONCE = 16
 _MS = timedelta(milliseconds=1)
 
 
@@ -98,7 +99,9 @@ def keep_parts(
     `progress` is told the number of samples read so far.
     """
     taken = Taken()
+    faults = GpuFaults(store, cluster)
     for part in parts:
+        faults.take(part.health, part.until_ms)
         mark = Read(until_ms=part.until_ms, seen_ms=part.until_ms)
         frame, aside = part.samples.frame, part.samples.set_aside
         taken.new += store.append_samples(cluster, part.source, frame, mark, set_aside=aside)
@@ -117,7 +120,9 @@ def keep_scrapes(
 ) -> Taken:
     """Append recorded scrapes; each file is a source of its own, called after it. See `keep_parts`."""
     taken = Taken()
+    faults = GpuFaults(store, cluster)
     for path, scraped in files:
+        faults.take(scraped.health, scraped.until_ms)
         mark = Read(until_ms=scraped.until_ms, seen_ms=scraped.until_ms, error=scraped.broken)
         source = f"exporter/{path.name.partition('.')[0]}"
         aside = Counter(scraped.samples.set_aside)
@@ -140,24 +145,36 @@ class Poller:
         settings: where they come from.
         store: keeps them, and knows up to where they were read.
         clock: what now is.
+        faults: takes what is told of the health of its GPUs.
+        connection: to the cluster, where its exporters are to be discovered.
     """
 
-    def __init__(self, settings: GpuMetricsSettings, store: Store, clock: Clock) -> None:
+    def __init__(
+        self,
+        settings: GpuMetricsSettings,
+        store: Store,
+        clock: Clock,
+        faults: GpuFaults | None = None,
+        *,
+        connection: Callable[[], Connection] | None = None,
+    ) -> None:
+        self._faults = faults or GpuFaults(store, settings.cluster)
         self._settings = settings
         self._store = store
         self._clock = clock
         self._step_ms = int(settings.step.total_seconds()) * MS_PER_SECOND
         self._prometheus = _prometheus(settings)
-        self._gathered: dict[str, Gathered] = {}
+        self._scraper = Scraper(settings, store, clock, faults=self._faults, connection=connection)
 
     def poll(self) -> int:
         """Read what is new; gives the number of new samples. What does not answer is marked and told."""
         if self._prometheus is not None:
             return self._ask(self._prometheus)
-        return self._scrape()
+        return self._scraper.round()
 
     def close(self) -> None:
         """Let go of the connections."""
+        self._scraper.close()
         if self._prometheus is not None:
             self._prometheus.close()
 
@@ -174,32 +191,12 @@ class Poller:
             step_seconds=self._step_ms // MS_PER_SECOND,
         )
         try:
+            for answered in prometheus.health(asked):
+                self._faults.take(of_series(answered), now_ms)
             return keep_parts(self._store, self._settings.cluster, prometheus.parts(asked)).new
         except UnreachableError as error:
             self._failed(prometheus.source, error)
             return 0
-
-    def _scrape(self) -> int:
-        exporters = [ExporterAddress(url) for url in self._settings.exporters]
-        at_ms = self._clock.now_ms()
-        new = 0
-        with ThreadPoolExecutor(min(_EXPORTERS_AT_ONCE, len(exporters))) as pool:
-            for exporter, answer in zip(exporters, pool.map(_scraped, exporters), strict=True):
-                if isinstance(answer, UnreachableError):
-                    self._failed(exporter.source, answer)
-                    continue
-                gathered = self._gathered.setdefault(exporter.source, Gathered())
-                take_answer(gathered, answer, at_ms)
-                samples = gathered.samples(self._step_ms)
-                mark = Read(until_ms=at_ms + self._step_ms, seen_ms=at_ms)
-                new += self._store.append_samples(
-                    self._settings.cluster,
-                    exporter.source,
-                    samples.frame,
-                    mark,
-                    set_aside=samples.set_aside,
-                )
-        return new
 
     def _read_until_ms(self, source: str) -> int | None:
         for mark in self._store.sample_marks():
@@ -214,16 +211,28 @@ class Poller:
             extra={"cluster": self._settings.cluster, "source": source, "error": str(error)},
         )
         self._store.mark_samples(
-            self._settings.cluster, source, Read(until_ms=0, seen_ms=0, error=str(error))
+            self._settings.cluster, {source: Read(until_ms=0, seen_ms=0, error=str(error))}
         )
 
 
 def pollers(
-    settings: Iterable[GpuMetricsSettings], store: Store, clock: Clock
+    settings: Iterable[GpuMetricsSettings],
+    store: Store,
+    clock: Clock,
+    *,
+    connect: Callable[[str], Connection] | None = None,
 ) -> Iterator[tuple[str, int, Poller]]:
-    """A poller for each source, with its name and how often to call it, in seconds."""
+    """
+    A poller for each source, with its name and how often to call it, in seconds.
+
+    `connect` gives a connection to the cluster of that name, where exporters are to be discovered.
+    """
+    faults: dict[str, GpuFaults] = {}
     for number, one in enumerate(settings):
-        poller = Poller(one, store, clock)
+        if one.cluster not in faults:
+            faults[one.cluster] = GpuFaults(store, one.cluster)
+        connection = None if connect is None else partial(connect, one.cluster)
+        poller = Poller(one, store, clock, faults[one.cluster], connection=connection)
         yield f"gpu-metrics/{one.cluster}/{number}", int(one.step.total_seconds()), poller
 
 
@@ -238,10 +247,3 @@ def _prometheus(settings: GpuMetricsSettings) -> "Prometheus | None":
 
 def _in_ms(length: timedelta | None) -> int | None:
     return None if length is None else length // _MS
-
-
-def _scraped(exporter: ExporterAddress) -> str | UnreachableError:
-    try:
-        return exporter.scrape()
-    except UnreachableError as error:
-        return error

@@ -111,9 +111,15 @@ def unread(store: Store, window: Window) -> list[Unknown]:
     ]
 
 
-def first_reading_ms(store: Store) -> int | None:
-    """When the nodes of a cluster were first read, of all clusters the earliest; None before that."""
-    return min((int(str(row["first_ms"])) for row in store.rows(_FIRST_READ, {})), default=None)
+def first_reading_ms(store: Store, clusters: Collection[str] = ()) -> int | None:
+    """
+    When the nodes of a cluster were first read, of these or of all the earliest; None before any reading.
+
+    Where no node was ever read, when anything was.
+    """
+    nodes = {str(row["cluster"]): int(str(row["first_ms"])) for row in store.rows(_FIRST_READ, {})}
+    read = store.first_observed_ms() | nodes
+    return min((at_ms for name, at_ms in read.items() if not clusters or name in clusters), default=None)
 
 
 def node_stretches(store: Store, window: Window, priced_labels: Collection[str]) -> list[NodeStretch]:

@@ -115,7 +115,10 @@ class Keeper:
             rebuilt = Store.open(incoming)
             try:
                 adoption.adopt(rebuilt, earlier, [cluster for cluster, _ in journaled])
-                entries = sum(replay(folder, cluster, rebuilt).entries for cluster, folder in journaled)
+                entries = sum(
+                    replay(folder, cluster, rebuilt, checkpoint_keys=self._settings.checkpoints.keys).entries
+                    for cluster, folder in journaled
+                )
             finally:
                 rebuilt.close()
                 earlier.unlink()

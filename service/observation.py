@@ -85,7 +85,9 @@ def share_of_window(
         clusters: which ones; all, where none is named.
     """
     found: dict[str, _Cluster] = defaultdict(_Cluster)
-    _take_stretches(found, store.stretches(start_ms=window.start_ms, as_of_ms=window.end_ms))
+    stretches = store.stretches(start_ms=window.start_ms, as_of_ms=window.end_ms)
+    # A watch that begins at the end tells nothing of the window; one that goes on there, of its past.
+    _take_stretches(found, (row for row in stretches if _whole(row["start_ms"]) < window.end_ms))
     for mark in store.marks():
         absent = str(mark["last_error"]).startswith(f"{Outcome.NOT_INSTALLED}:")
         if not mark["seen_ms"] and not absent:

@@ -12,10 +12,10 @@ from analytics.chargeback.agreement import Agreement
 from analytics.quota.movements import COHORT
 from analytics.quota.proposal import OPEN_STATES, Proposal, ProposalState, propose
 from analytics.quota.rules import Holder, Pool, QuotaRules, good_periods, rules_of
-from domain.calendar import Period, Unit, cut, week
+from domain.calendar import Period, finished_week
 from domain.errors import UsageError
 from domain.policy import Policy, QuotaRatio
-from domain.window import Window, format_instant
+from domain.window import format_instant
 from service.quota_evidence import Evidence, Measured, evidence
 from service.quota_news import decided, news
 from service.quota_settings import QuotaSettings
@@ -25,7 +25,6 @@ from store.embedded import Store
 from store.proposals import Move
 
 MAKER: Final = "gpuledger"
-_WEEK_MS: Final = 7 * 86_400_000
 _LOOK_AGAIN_MS: Final = 3_600_000
 
 
@@ -46,7 +45,7 @@ class Proposer:
 
     def refresh(self, cluster: str, as_of_ms: int) -> int:
         """Proposals of the week that ended last, where they are not made of what is known now; how many."""
-        finished = finished_week(as_of_ms, self.agreement)
+        finished = finished_week(as_of_ms, self.agreement.zone)
         last_ms = kept.last_week_end(self.store, cluster)
         if last_ms is None or last_ms < finished.end_ms:
             self._looked_ms[cluster] = as_of_ms
@@ -229,16 +228,6 @@ class Proposer:
         for row in self._open(cluster):
             if row["expires_ms"] <= as_of_ms:
                 kept.move(self.store, cluster, self._gone(row, as_of_ms))
-
-
-def finished_week(as_of_ms: int, agreement: Agreement) -> Period:
-    """The last whole week that is over at that instant."""
-    running = cut(Window(start_ms=as_of_ms, end_ms=as_of_ms + 1), agreement.zone, Unit.WEEK)[0]
-    this = week(running.label, agreement.zone)
-    # Weeks differ by an hour where the clock changes, so the one before is found by an instant inside it.
-    inside = this.start_ms - _WEEK_MS // 2
-    label = cut(Window(start_ms=inside, end_ms=inside + 1), agreement.zone, Unit.WEEK)[0].label
-    return week(label, agreement.zone)
 
 
 def reject(store: Store, proposal_id: str, *, who: str, note: str, at_ms: int) -> None:

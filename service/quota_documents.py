@@ -55,20 +55,19 @@ order by workload_uid
 
 
 def listing(store: Store, terms: QuotaSettings, as_of_ms: int) -> Listing:
-    """All proposals, newest first, without their patches."""
+    """All proposals that were made by then, newest first, in the state of then, without their patches."""
     site = _Now(store, terms, as_of_ms)
-    rows: list[dict[str, Any]] = kept.proposals(store)
-    found = [site.document(row) for row in rows if row["made_ms"] <= as_of_ms]
+    found = [site.document(row) for row in kept.proposals(store, as_of_ms=as_of_ms)]
     return Listing(as_of_ms=as_of_ms, rows=found, total=len(found), page_size=max(len(found), 1))
 
 
 def detail(store: Store, terms: QuotaSettings, proposal_id: str, as_of_ms: int) -> Record | None:
     """One proposal with its patch, its exact inverse and its history; None where there is none."""
-    rows: list[dict[str, Any]] = kept.proposals(store, proposal_id)
-    if not rows or rows[0]["made_ms"] > as_of_ms:
+    rows: list[dict[str, Any]] = kept.proposals(store, proposal_id, as_of_ms=as_of_ms)
+    if not rows:
         return None
     site = _Now(store, terms, as_of_ms)
-    changes: list[dict[str, Any]] = kept.audit(store, proposal_id)
+    changes: list[dict[str, Any]] = kept.audit(store, proposal_id, as_of_ms=as_of_ms)
     return (
         site.document(rows[0])
         | {"as_of": format_instant(as_of_ms)}

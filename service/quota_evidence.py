@@ -9,7 +9,7 @@ from typing import Any, Final
 from analytics.fairness.debt import carry_debt
 from analytics.wastage.asked import GPU_TIME, bill_of, held_rows
 from analytics.wastage.bill import Bill
-from analytics.wastage.ratios import Ratio, activity_coverage, hell_ratio, wastage_ratio
+from analytics.wastage.ratios import Ratio, hell_ratio, wastage_ratio
 from analytics.wastage.rules import rules_of
 from domain.calendar import Period
 from domain.metric import Row
@@ -61,8 +61,8 @@ class Measured:
     """
     A holder in a pool over a week.
 
-    `ratio` is None where it is undefined, with the reason. Debt and use in GPU-hours, coverage the share
-    of the week that was observed, at most that of its running time of which the activity is known.
+    `ratio` is None where it is undefined, with the reason: on too little known activity too. Debt and use
+    in GPU-hours, coverage the share of the week that was observed, as every figure on samples has it.
     """
 
     ratio: Fraction | None
@@ -91,13 +91,12 @@ class Evidence:
         # Work that waits after a failure may have no model yet; it is part of its queue's time all the same.
         found = bill_of(rows) if held_rows(rows) else Bill.empty()
         ratio = self._ratio(found)
-        known = activity_coverage(found).value
         return Measured(
             ratio=ratio.value,
             ratio_because=ratio.undefined_because if held_rows(rows) else NOTHING_SEEN,
             debt=Fraction(0) if share is None else self._debt(share),
             gpu_hours=Fraction(found.held, MICRO_PER_GPU * MS_PER_HOUR),
-            coverage=self.observed if known is None else min(self.observed, known),
+            coverage=self.observed,
             teams=(share["teams"] or "") if share else "",
         )
 
@@ -122,7 +121,7 @@ def evidence(store: Store, cluster: str, period: Period, policy: Policy) -> Evid
     """What was measured of a cluster over a week, as known at its end."""
     asked = {"as_of_ms": period.end_ms, "window_start_ms": period.start_ms}
     window = Window(start_ms=period.start_ms, end_ms=period.end_ms)
-    seen = share_of_window(store, window, policy=policy, samples=False, clusters=(cluster,))
+    seen = share_of_window(store, window, policy=policy, samples=True, clusters=(cluster,))
     time: dict[str, list[Row]] = defaultdict(list)
     for row in store.rows(_BY_HOLDER, asked):
         if row["cluster"] == cluster:

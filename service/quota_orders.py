@@ -12,7 +12,7 @@ from domain.policy import Policy
 from domain.window import Clock
 from service import quota
 from service.orders import Handler
-from service.quota import Proposer, finished_week
+from service.quota import Proposer
 from service.quota_settings import QuotaSettings
 from store.embedded import Store
 
@@ -50,7 +50,7 @@ class QuotaOrders:
         as_of_ms = self.clock.now_ms()
         zone = self.agreement.zone
         period = (
-            calendar.week(asked["week"], zone) if asked["week"] else finished_week(as_of_ms, self.agreement)
+            calendar.week(asked["week"], zone) if asked["week"] else calendar.finished_week(as_of_ms, zone)
         )
         proposer = Proposer(self.store, self.policy, self.agreement, self.terms)
         told = []

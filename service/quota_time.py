@@ -13,10 +13,39 @@ from store.embedded import Store
 # What stands for a quota without a limit, or larger than a column holds.
 _UNLIMITED: Final = 2**63 - 1
 
+# What the queries below begin with. An object says since when its quota stands; what was used of it before
+# the cluster's nodes were first read (or anything, where no node ever was), nobody saw.
+_SEEN: Final = """
+with first_read as (
+    select cluster, coalesce(min(observed_ms) filter (where kind = 'Node'), min(observed_ms)) as at_ms
+    from description
+    group by cluster
+),
+
+share as (
+    select share_span.* replace (
+        greatest(share_span.start_ms, coalesce(first_read.at_ms, share_span.start_ms)) as start_ms
+    )
+    from share_span
+    left join first_read on share_span.cluster = first_read.cluster
+    where coalesce(first_read.at_ms < share_span.until_ms, true)
+),
+
+unassigned as (
+    select
+        greatest(pool_span.start_ms, coalesce(first_read.at_ms, pool_span.start_ms)) as start_ms,
+        pool_span.until_ms,
+        pool_span.from_unassigned
+    from pool_span
+    left join first_read on pool_span.cluster = first_read.cluster
+    where coalesce(first_read.at_ms < pool_span.until_ms, true)
+)
+"""
+
 # One row per cluster, GPU model, team and day: quota times time. What a quota of several teams bears
 # belongs to nobody.
 _QUOTAS: Final = """
-with day as (
+, day as (
     select
         unnest($labels::varchar[]) as label,
         unnest($starts::bigint[]) as start_ms,
@@ -35,7 +64,7 @@ select
             - greatest(share_span.start_ms, day.start_ms)
         )
     ) as micro_gpu_ms
-from share_span
+from share as share_span
 inner join day
     on share_span.start_ms < day.end_ms and coalesce(share_span.end_ms, day.end_ms) > day.start_ms
 where share_span.quota > 0 and share_span.quota < $unlimited
@@ -46,7 +75,7 @@ order by share_span.cluster, share_span.gpu_model, share_span.team, day.label
 # One row per cluster, GPU model, day, holder and its team or teams: what was lent, borrowed, and neither used
 # nor lent, times time.
 _LINES: Final = """
-with day as (
+, day as (
     select
         unnest($labels::varchar[]) as label,
         unnest($starts::bigint[]) as start_ms,
@@ -77,7 +106,7 @@ part as (
             else 0
         end as unused,
         least(share_span.until_ms, day.end_ms) - greatest(share_span.start_ms, day.start_ms) as ms
-    from share_span
+    from share as share_span
     inner join day on share_span.start_ms < day.end_ms and share_span.until_ms > day.start_ms
     left join teams
         on share_span.cluster = teams.cluster
@@ -106,7 +135,7 @@ select
     coalesce(
         sum(from_unassigned::hugeint * (least(until_ms, $end_ms) - greatest(start_ms, $start_ms))), 0
     ) as micro_gpu_ms
-from pool_span
+from unassigned as pool_span
 where start_ms < $end_ms and until_ms > $start_ms
 """
 
@@ -121,7 +150,7 @@ def quota_by_pool(store: Store, days: Sequence[Period]) -> Mapping[Pool, Mapping
         **_of_days(days),
     }
     found: dict[Pool, dict[str, int]] = defaultdict(dict)
-    for read in store.rows(_QUOTAS, asked):
+    for read in store.rows(_SEEN + _QUOTAS, asked):
         row: dict[str, Any] = read
         pool = Pool(cluster=row["cluster"], gpu_model=row["gpu_model"], day=row["label"])
         found[pool][row["team"]] = found[pool].get(row["team"], 0) + int(row["micro_gpu_ms"])
@@ -139,7 +168,7 @@ def quota_lines(store: Store, days: Sequence[Period]) -> list[QuotaLine]:
         "end_ms": days[-1].end_ms,
         **_of_days(days),
     }
-    rows: list[dict[str, Any]] = store.rows(_LINES, asked)
+    rows: list[dict[str, Any]] = store.rows(_SEEN + _LINES, asked)
     return [
         QuotaLine(
             day=row["label"],
@@ -159,7 +188,7 @@ def borrowed_from_nobody(store: Store, window: Window) -> int:
 
     From the cohorts' own quota, or from capacity in no quota: lent = borrowed - this.
     """
-    [row] = store.rows(_UNASSIGNED, {"start_ms": window.start_ms, "end_ms": window.end_ms})
+    [row] = store.rows(_SEEN + _UNASSIGNED, {"start_ms": window.start_ms, "end_ms": window.end_ms})
     return int(str(row["micro_gpu_ms"]))
 
 

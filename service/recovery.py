@@ -106,7 +106,13 @@ def _catch_up(settings: Settings, store: Store) -> None:
         marks = store.known(cluster).marks
         after_ms = {kind: mark.seen_ms for kind, mark in marks.items()}
         try:
-            summary = replay(folder, cluster, store, after_ms=after_ms)
+            summary = replay(
+                folder,
+                cluster,
+                store,
+                after_ms=after_ms,
+                checkpoint_keys=settings.checkpoints.keys,
+            )
         except ProductError:
             log.exception(
                 "the journal of %s cannot be replayed; the cluster tells what is there now", cluster

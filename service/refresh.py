@@ -5,7 +5,8 @@ The watermark commits with the result, so that a stop at any point repeats work 
 """
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
+from typing import Any
 
 import msgspec
 
@@ -33,6 +34,7 @@ _AROUND = frozenset(
     {ObjectKind.NODE, ObjectKind.NAMESPACE, ObjectKind.LOCAL_QUEUE, ObjectKind.CLUSTER_QUEUE}
     | {ObjectKind.VOLCANO_QUEUE, ObjectKind.KAI_QUEUE, ObjectKind.RESOURCE_SLICE, ObjectKind.RESOURCE_FLAVOR}
 )
+_TELL_OF_PODS = frozenset({ObjectKind.POD, ObjectKind.IMPORTED_JOB})
 _TELLING_EVENTS = frozenset({"Scheduled", "Preempted"})
 _ROW_TABLES = (
     "workload",
@@ -152,7 +154,7 @@ class Refresher:
     def _reads_pods(self, cluster: str) -> bool:
         """Whether pods of the cluster were ever read; a mark may tell of a failure only."""
         marks = (mark for mark in self.store.marks() if mark["cluster"] == cluster)
-        return any(mark["kind"] == ObjectKind.POD and mark["seen_ms"] != 0 for mark in marks)
+        return any(mark["kind"] in _TELL_OF_PODS and mark["seen_ms"] != 0 for mark in marks)
 
     def _depending(self, cluster: str, kept: _Cluster, uids: set[str], *, observed: bool) -> set[str]:
         """
@@ -214,7 +216,7 @@ class Refresher:
         around: Surroundings,
     ) -> None:
         """Append the rows of one workload to each table."""
-        who = asdict(portrait(facts, life, around=around, tenancy=self.tenancy))
+        who = _flat(portrait(facts, life, around=around, tenancy=self.tenancy))
         who["user_name"] = who.pop("user")
         key: dict[str, object] = {"cluster": cluster, "workload_uid": facts.uid}
         tables["workload"].append(
@@ -230,14 +232,15 @@ class Refresher:
                 "skewed": "; ".join(life.skewed),
             }
         )
-        tables["span"] += [key | asdict(span) for span in life.spans]
-        tables["attempt"] += [key | asdict(attempt) for attempt in life.attempts]
+        tables["span"] += [key | _flat(span) for span in life.spans]
+        tables["attempt"] += [key | _flat(attempt) for attempt in life.attempts]
         for holding in life.holdings:
-            row = asdict(holding)
-            tables["run"] += [key | {"pod_uid": holding.pod_uid} | run for run in row.pop("runs")]
+            row = _flat(holding)
+            of_pod = key | {"pod_uid": holding.pod_uid}
+            tables["run"] += [of_pod | _flat(run) for run in row.pop("runs")]
             tables["holding"].append(key | row)
-        tables["eviction"] += [key | asdict(eviction) for eviction in life.evictions]
-        tables["member_wait"] += [key | asdict(wait) for wait in life.member_waits]
+        tables["eviction"] += [key | _flat(eviction) for eviction in life.evictions]
+        tables["member_wait"] += [key | _flat(wait) for wait in life.member_waits]
         tables["workload_shape"] += [key | row for row in shape_rows(facts)]
         tables["pod_device"] += [key | row for row in pod_rows(facts)]
         for history in (*facts.queueing, *facts.jobs, *facts.pods):
@@ -247,6 +250,11 @@ class Refresher:
                 tables["reservation"].append(
                     key | {"flavor": flavor, "micro_gpus": quantity, "start_ms": start_ms, "end_ms": end_ms}
                 )
+
+
+def _flat(one: Any) -> dict[str, Any]:
+    """The fields of a dataclass; `dataclasses.asdict` copies what is in them, at ten times the cost."""
+    return {field.name: getattr(one, field.name) for field in fields(one)}
 
 
 def _claims(identity: Identity, uid: str) -> list[str]:

@@ -7,13 +7,15 @@ from datetime import timedelta
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from api.answers import Record
+from api.answers import Filters, Record
 from domain.window import parse_duration
 from service import words
 
 _UNITS: Final = {"seconds": "", "ratio": "", "gpu_hours": "GPU-h", "gpus": "GPU", "total": ""}
 # Characters with which a spreadsheet begins a formula (OWASP, CSV injection).
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
+# What the pages call a filter in their address, where they have a short word for it.
+_SHORT: Final = {"service_class": "class"}
 NO_ROWS: Final = "Nothing to show in this window."
 
 
@@ -30,8 +32,17 @@ def plain(document: Record) -> str:
     return "\n\n".join(parts)
 
 
-def markdown(document: Record, *, dashboard_url: str = "") -> str:
-    """As markdown; with the dashboard's address, each table links to the page with the same figures."""
+def addressed(document: Record, *, dashboard_url: str, filters: Filters | None = None) -> Record:
+    """The same, each section with the address of its figures on the dashboard, empty where it has none."""
+    sections = [
+        section | {"address": _address(dashboard_url, document, section, filters or {})}
+        for section in document["sections"]
+    ]
+    return document | {"sections": sections}
+
+
+def markdown(document: Record) -> str:
+    """As markdown; a table that has an address links to the page with the same figures."""
     parts = [f"# {_heading(document)}", *document["lead"]]
     for section in document["sections"]:
         parts.append(f"## {_section_title(document, section)}")
@@ -45,8 +56,8 @@ def markdown(document: Record, *, dashboard_url: str = "") -> str:
         else:
             parts.append(NO_ROWS)
         parts += _footnotes(reasons)
-        if dashboard_url and section["page"]:
-            parts.append(f"[These figures on their page]({_page(dashboard_url, document, section)})")
+        if section.get("address"):
+            parts.append(f"[These figures on their page]({section['address']})")
     return "\n\n".join(parts) + "\n"
 
 
@@ -55,12 +66,12 @@ def to_csv(document: Record) -> str:
     One row per figure, so that sections of different columns are one table.
 
     Columns: report, as_of, window, coverage, section, row (its labels), column, metric, unit, value,
-    lower_bound, few, undefined_because.
+    lower_bound, few, undefined_because, address.
     """
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     head = ("report", "as_of", "window", "coverage", "section", "row", "column", "metric", "unit", "value")
-    writer.writerow((*head, "lower_bound", "few", "undefined_because"))
+    writer.writerow((*head, "lower_bound", "few", "undefined_because", "address"))
     for section in document["sections"]:
         for row in section["rows"]:
             label = " / ".join(cell for cell in row.values() if isinstance(cell, str))
@@ -75,6 +86,7 @@ def to_csv(document: Record) -> str:
                         _inert(label),
                         *(column[name] for name in ("key", "metric", "unit")),
                         *(cell[name] for name in ("value", "lower_bound", "few", "undefined_because")),
+                        section.get("address", ""),
                     ]
                 )
     return out.getvalue()
@@ -155,11 +167,17 @@ def _inert(text: str) -> str:
     return f"'{text}" if text.startswith(_FORMULA) else text
 
 
-def _page(dashboard_url: str, document: Record, section: Record) -> str:
-    params = {"as_of": document["as_of"]}
+def _address(dashboard_url: str, document: Record, section: Record, filters: Filters) -> str:
+    if not dashboard_url or not section["page"]:
+        return ""
+    params = {_SHORT.get(name, name): ",".join(values) for name, values in filters.items()}
+    params["as_of"] = document["as_of"]
     window = section["window"] or document["window"]
     if window:
         # The pages count windows of weeks in days.
         length = parse_duration(window)
         params["window"] = f"{length.days}d" if length == timedelta(length.days) else window
-    return f"{dashboard_url.rstrip('/')}/{section['page']}?{urlencode(params)}"
+    # The page opens the table of that name, and the browser goes to it.
+    params["table"] = f"{document['report']}.{section['key']}"
+    page = f"{dashboard_url.rstrip('/')}/{section['page']}"
+    return f"{page}?{urlencode(params)}#{document['report']}-{section['key']}"

@@ -13,6 +13,7 @@ from alerts.exporter import Exporter
 from analytics.metrics import REGISTRY
 from api.app import Api, create_app
 from api.server import Server
+from collector.decoding import Payload
 from domain.errors import ProductError, StoreBrokenError
 from domain.metric import Measurement
 from domain.window import Clock, SystemClock
@@ -20,16 +21,22 @@ from service import orders, running, sources
 from service.alarms import Alarms
 from service.answers import Answers
 from service.books import books_of
+from service.checkpoint_metrics import CheckpointPoller, checkpoint_pollers
+from service.checkpoints import Checkpoints
 from service.clocks import clock_of
 from service.collecting import Collectors
+from service.gateways import Gateways
 from service.gpu_metrics import Poller, pollers
 from service.keeping import Keeper
+from service.kueue_checks import KueueChecks
 from service.measure import Measurer
 from service.patience import STORE
+from service.positions import EVERY_SECONDS, Positions
 from service.quota_orders import QuotaOrders
 from service.recovery import open_store
 from service.schedule import Ticker
 from service.settings import Settings
+from service.stopping import Stop
 from service.weekly import WeeklyReports
 from store.embedded import Store
 from store.gate import Gate
@@ -68,7 +75,7 @@ class Runtime:
         auth = settings.authentication()
         auth.check_bind(settings.server.host)
         self.settings = settings
-        self.stopping = threading.Event()
+        self.stopping = Stop()
         self._owns_store = store is None
         self.store = store or open_store(settings)
         self.alarms = Alarms()
@@ -81,8 +88,16 @@ class Runtime:
                 agreement=settings.money.agreement(),
                 quotas=settings.quota,
                 alarms=self.alarms,
+                kueue_checks=KueueChecks(self.store, settings.kueue_metrics, SystemClock()),
+                checkpoints=Checkpoints(
+                    self.store,
+                    {cluster.name for cluster in settings.clusters},
+                    self._tell,
+                    SystemClock(),
+                ),
             )
-            self.exporter = Exporter(REGISTRY, alarms=self.alarms.sounding)
+            self._gateways = Gateways(settings.gateways, SystemClock())
+            self.exporter = Exporter(REGISTRY, alarms=self.alarms.sounding, outside=self._gateways.outside)
             self.measurer = self._measurer()
             app = create_app(
                 Api(
@@ -98,7 +113,7 @@ class Runtime:
             self._close_store()
             raise
         self._ticker = Ticker()
-        self._pollers: list[Poller] = []
+        self._pollers: list[Poller | CheckpointPoller | Positions] = []
         self._measuring = threading.Lock()
         self._polling = Gate()
         self._keeper = Keeper(settings, self.store, alone=self._alone, renewed=self._renewed)
@@ -122,9 +137,19 @@ class Runtime:
             self._tick()
             self._server.start()
             self._ticker.every(self.settings.schedule.measure_every_seconds, self._tick, name="measure")
-            for name, seconds, poller in pollers(self.settings.gpu_metrics, self.store, SystemClock()):
+            for name, seconds, poller in pollers(
+                self.settings.gpu_metrics, self.store, SystemClock(), connect=self._collectors.connect
+            ):
                 self._pollers.append(poller)
                 self._ticker.every(seconds, partial(self._poll, poller), name=name)
+            assert self.answers.checkpoints is not None
+            for name, seconds, telling in checkpoint_pollers(
+                self.settings.checkpoints.metrics, self.answers.checkpoints
+            ):
+                self._pollers.append(telling)
+                self._ticker.every(seconds, telling.poll, name=name)
+            self._ask_for_positions()
+            self._compare()
             self._ticker.every(_WEEKLY_CHECK_SECONDS, self._weekly().write_due, name="weekly")
             self._ticker.every(_ORDERS_EVERY_SECONDS, self._take_orders, name="orders")
             self._collectors.start()
@@ -179,6 +204,7 @@ class Runtime:
             folder=self.settings.reports_dir,
             first_ms=self.answers.first_ms,
             dashboard_url=self.settings.dashboard_url,
+            zone=self.answers.agreement.zone,
         )
 
     def _close_store(self) -> None:
@@ -195,9 +221,34 @@ class Runtime:
                 raise
             self.alarms.end(STORE)
 
-    def _poll(self, poller: Poller) -> None:
+    def _poll(self, poller: Poller | Positions) -> None:
         with self._polling.passing():
             poller.poll()
+
+    def _ask_for_positions(self) -> None:
+        """Ask each cluster for Kueue's own order of its queues."""
+        for cluster in self.settings.clusters:
+            connection = self._collectors.connect(cluster.name)
+            asking = Positions(cluster.name, connection, self.store, SystemClock())
+            self._pollers.append(asking)
+            self._ticker.every(
+                EVERY_SECONDS, partial(self._poll, asking), name=f"queue positions/{cluster.name}"
+            )
+
+    def _compare(self) -> None:
+        """Ask others what they say of queues, each as often as its settings tell."""
+        checks = self.answers.kueue_checks
+        assert checks is not None
+        for number, one in enumerate(self.settings.kueue_metrics):
+            name, seconds = f"kueue-metrics/{one.cluster}/{number}", int(one.every.total_seconds())
+            self._ticker.every(seconds, partial(checks.poll, number), name=name)
+        for number, gateway in enumerate(self.settings.gateways):
+            name, seconds = f"gateway/{gateway.name}/{number}", int(gateway.every.total_seconds())
+            self._ticker.every(seconds, partial(self._gateways.poll, number), name=name)
+
+    def _tell(self, cluster: str, payload: Payload, observed_ms: int) -> None:
+        with self._polling.passing():
+            self._collectors.tell(cluster, payload, observed_ms)
 
     def _take_orders(self) -> None:
         quotas = QuotaOrders(

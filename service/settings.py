@@ -22,8 +22,10 @@ from domain.errors import PolicyError, SettingsError
 from domain.policy import Policy, QuotaRatio, Target
 from domain.tenant import Rule, Tenancy
 from domain.workload import ServiceClass
+from service.checkpoint_settings import CheckpointSettings
 from service.gpu_metrics_settings import GpuMetricsSettings
 from service.money_settings import MoneySettings
+from service.outside_settings import GatewaySettings, KueueMetricsSettings
 from service.quota_settings import QuotaSettings
 from service.setting_types import Duration, InstantMs, Network, Port, Section, Size
 
@@ -103,14 +105,26 @@ def _rules_of_classes(rules: tuple[RuleSettings, ...]) -> tuple[RuleSettings, ..
     return rules
 
 
+class RenamedSettings(Section):
+    """The present name of a team, and the instant since which it bears it."""
+
+    name: str
+    since: InstantMs
+
+
 class TenancySettings(Section):
-    """Rules for team, user, project and service class; the first that matches wins."""
+    """
+    Rules for team, user, project and service class; the first that matches wins.
+
+    `renamed` gives a team's present name by an earlier one; with the instant since which it counts,
+    statements of months before keep the name of then.
+    """
 
     teams: tuple[RuleSettings, ...] = ()
     users: tuple[RuleSettings, ...] = ()
     projects: tuple[RuleSettings, ...] = ()
     service_classes: Annotated[tuple[RuleSettings, ...], AfterValidator(_rules_of_classes)] | None = None
-    renamed: dict[str, str] = {}
+    renamed: dict[str, str | RenamedSettings] = {}
 
     def tenancy(self) -> Tenancy:
         """The rules in the words of the domain."""
@@ -120,7 +134,12 @@ class TenancySettings(Section):
         }
         if self.service_classes is not None:
             rules["service_classes"] = tuple(setting.rule() for setting in self.service_classes)
-        return Tenancy(**rules, renamed=self.renamed)
+        dated = {old: new for old, new in self.renamed.items() if isinstance(new, RenamedSettings)}
+        return Tenancy(
+            **rules,
+            renamed={old: new if isinstance(new, str) else new.name for old, new in self.renamed.items()},
+            renamed_ms={old: new.since for old, new in dated.items()},
+        )
 
 
 def _kind_of_one_intent(kind: str) -> str:
@@ -251,6 +270,9 @@ class Settings(Section):
     quota: QuotaSettings = QuotaSettings()
     clusters: tuple[ClusterSettings, ...] = ()
     gpu_metrics: tuple[GpuMetricsSettings, ...] = ()
+    checkpoints: CheckpointSettings = CheckpointSettings()
+    kueue_metrics: tuple[KueueMetricsSettings, ...] = ()
+    gateways: tuple[GatewaySettings, ...] = ()
     schedule: ScheduleSettings = ScheduleSettings()
     keeping: KeepingSettings = KeepingSettings()
 
@@ -299,6 +321,13 @@ class Settings(Section):
         """The service token, empty without one."""
         return "" if self.auth.token_file is None else read_secret(self.auth.token_file, "auth.token_file")
 
+    def _team_tokens(self) -> dict[str, str]:
+        """The token of each team that may tell of checkpoints."""
+        return {
+            team: read_secret(path, f"checkpoints.token_files.{team}")
+            for team, path in self.checkpoints.token_files.items()
+        }
+
     def authentication(self) -> Auth:
         """Who may ask; raises SettingsError where a secret is missing."""
         if self.auth.mode == "none":
@@ -318,6 +347,7 @@ class Settings(Section):
             roles=self.auth.roles,
             team_groups=self.auth.team_groups,
             token=self.token(),
+            team_tokens=self._team_tokens(),
         )
 
 

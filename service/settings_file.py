@@ -19,6 +19,8 @@ _OTHER_VARIABLES = {"GPULEDGER_CONFIG", "GPULEDGER_API_URL", "GPULEDGER_PLAYED_S
 # Kubernetes gives each pod variables for a Service called gpuledger: GPULEDGER_PORT_8080_TCP_ADDR.
 _OF_KUBERNETES = re.compile(r"GPULEDGER_(SERVICE_(HOST|PORT\w*)|PORT(_\d+_(TCP|UDP)\w*)?)")
 
+# What the parser raises, also for a scalar of a type that it is not: `2026-99-99`, `!!int x`.
+_NO_YAML = (yaml.YAMLError, AttributeError, RecursionError)
 _EXPECTED = {
     "int_parsing": "a whole number, for example {example}",
     "int_type": "a whole number, for example {example}",
@@ -71,31 +73,48 @@ def load_settings(
 
 
 def _read(file: Path) -> dict[str, Any]:
-    try:
-        values = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except FileNotFoundError as cause:
-        message = f"{file}: there is no such file; expected the settings in YAML"
-        raise SettingsError(message) from cause
-    except (OSError, UnicodeDecodeError) as cause:
-        message = f"{file}: cannot be read ({cause}); expected the settings in YAML"
-        raise SettingsError(message) from cause
-    except yaml.YAMLError as cause:
-        mark = getattr(cause, "problem_mark", None)
-        where = f", line {mark.line + 1}" if mark else ""
-        message = f"{file}{where}: not YAML ({getattr(cause, 'problem', None) or 'it cannot be parsed'})"
-        raise SettingsError(message) from cause
-    except ValueError as cause:
-        # YAML makes dates of what looks like one.
-        message = (
-            f"{file}: a date that no calendar has ({cause}); expected year-month-day, for example 2026-01-31"
-        )
-        raise SettingsError(message) from cause
+    values = yaml_of(file)
     if values is None:
         return {}
     if not isinstance(values, dict):
         message = f"{file}: expected a mapping with the keys {', '.join(Settings.model_fields)}"
         raise SettingsError(message)
     return values
+
+
+def yaml_of(file: Path) -> Any:
+    """
+    What a file in YAML holds.
+
+    Raises:
+        SettingsError: it cannot be read, or is no YAML.
+    """
+    try:
+        return yaml.safe_load(file.read_text(encoding="utf-8"))
+    except FileNotFoundError as cause:
+        message = f"{file}: there is no such file; expected the settings in YAML"
+        raise SettingsError(message) from cause
+    except (OSError, UnicodeDecodeError) as cause:
+        message = f"{file}: cannot be read ({cause}); expected the settings in YAML"
+        raise SettingsError(message) from cause
+    except ValueError as cause:
+        # YAML makes dates of what looks like one.
+        message = (
+            f"{file}: a date that no calendar has, or a number too long to read ({cause}); expected, for"
+            " example, 2026-01-31"
+        )
+        raise SettingsError(message) from cause
+    except _NO_YAML as cause:
+        mark = getattr(cause, "problem_mark", None)
+        where = f", line {mark.line + 1}" if mark else ""
+        message = f"{file}{where}: not YAML ({getattr(cause, 'problem', None) or _why(cause)})"
+        raise SettingsError(message) from cause
+
+
+def _why(cause: BaseException) -> str:
+    if isinstance(cause, RecursionError):
+        return "it is nested too deep"
+    return "it cannot be parsed" if isinstance(cause, yaml.YAMLError) else f"a value cannot be read: {cause}"
 
 
 def _variables(environment: Mapping[str, str]) -> dict[str, tuple[tuple[str, ...], Any]]:
@@ -114,7 +133,7 @@ def _value(text: str) -> Any:
         return text
     try:
         return yaml.safe_load(text)
-    except yaml.YAMLError:
+    except _NO_YAML:
         return text
 
 

@@ -7,9 +7,11 @@ from typing import Any, Final, TypeAlias
 
 from api.answers import Record, SourceState
 from collector.kube.watch_steps import Outcome
+from domain.facts import ObjectKind
 from domain.gpu_sample import GPU_METRICS
 from domain.policy import Policy
 from domain.window import MS_PER_SECOND, format_instant
+from service import features
 from store.embedded import Store
 
 # A row of `Store.marks`: where the reading of one kind of one cluster stands; `seen_ms` 0 is never.
@@ -19,13 +21,15 @@ Mark: TypeAlias = Mapping[str, Any]
 # A broken stream can give a reason per object: the commonest tell what to do.
 CAUSES_SHOWN: Final = 10
 OTHER_CAUSES: Final = "other causes"
+# In these states something cannot be told that the cluster would tell.
+_LACKING: Final = (SourceState.NEVER_READ, SourceState.NOT_PERMITTED, SourceState.STALE)
 
 
 def marks(store: Store, as_of_ms: int) -> list[Mark]:
     """
     Where each reading stood at an instant: `seen_ms` is never later, 0 before its first sight.
 
-    A mark tells only how far reading came by now; of an earlier instant the sights before it tell.
+    A mark tells only how far reading came by now; of an earlier instant the sights up to it tell.
     """
     today: list[Mark] = [dict[str, Any](mark) for mark in store.marks()]
     if all(mark["seen_ms"] <= as_of_ms for mark in today):
@@ -74,10 +78,13 @@ def state_of(mark: Mark, as_of_ms: int, *, policy: Policy) -> SourceState:
     """
     if str(mark["last_error"]).startswith(f"{Outcome.NOT_INSTALLED}:"):
         return SourceState.NOT_INSTALLED
+    refused = str(mark["last_error"]).startswith(f"{Outcome.NO_PERMISSION}:")
     if not mark["seen_ms"]:
-        return SourceState.NEVER_READ
+        return SourceState.NOT_PERMITTED if refused else SourceState.NEVER_READ
     lag = timedelta(milliseconds=as_of_ms - mark["seen_ms"])
-    return SourceState.STALE if lag > policy.stale_after(str(mark["kind"])) else SourceState.READ
+    if lag <= policy.stale_after(str(mark["kind"])):
+        return SourceState.READ
+    return SourceState.NOT_PERMITTED if refused else SourceState.STALE
 
 
 def coverage(
@@ -87,7 +94,7 @@ def coverage(
     states = [
         state_of(mark, as_of_ms, policy=policy)
         for mark in marks
-        if not clusters or mark["cluster"] in clusters
+        if mark["kind"] != ObjectKind.CHECKPOINT and (not clusters or mark["cluster"] in clusters)
     ]
     there = [state for state in states if state is not SourceState.NOT_INSTALLED]
     return sum(state is SourceState.READ for state in there) / len(there) if there else None
@@ -107,7 +114,7 @@ def last_good(
         cluster, seen_ms = str(mark["cluster"]), int(mark["seen_ms"])
         state = state_of(mark, as_of_ms, policy=policy)
         patient = policy.stale_after(str(mark["kind"])) > policy.source_stale_after
-        has_say = state is SourceState.STALE or (state is SourceState.READ and not patient)
+        has_say = _is_stale(state, seen_ms) or (state is SourceState.READ and not patient)
         if cluster in clusters and has_say:
             seen[cluster] = min(seen.get(cluster, seen_ms), seen_ms)
     return seen
@@ -136,7 +143,8 @@ def rows(
         head: Record = {"cluster": cluster, "kind": source, "source": ""}
         head |= {"state": str(SourceState.SET_ASIDE_ONLY)}
         head |= {"seen_at": None, "lag_seconds": None, "stale": False}
-        found.append(head | {"epoch": 0, "restarts": 0, "last_error": ""} | _aside(causes))
+        head |= {"epoch": 0, "restarts": 0, "last_error": "", "missing": "", "remedy": ""}
+        found.append(head | _aside(causes))
     return found
 
 
@@ -149,10 +157,20 @@ def _source(mark: Mark, as_of_ms: int, policy: Policy) -> Record:
         "source": mark.get("source", ""),
         "state": str(state),
         "seen_at": None if never else format_instant(mark["seen_ms"]),
-        "lag_seconds": None if never else (as_of_ms - mark["seen_ms"]) / MS_PER_SECOND,
-        "stale": state is SourceState.STALE,
+        # What comes when it comes lags behind nothing.
+        "lag_seconds": None
+        if never or mark["kind"] == ObjectKind.CHECKPOINT
+        else (as_of_ms - mark["seen_ms"]) / MS_PER_SECOND,
+        "stale": _is_stale(state, mark["seen_ms"]),
         **{name: mark[name] for name in ("epoch", "restarts", "last_error")},
+        "missing": features.missing(mark["kind"]) if state in _LACKING else "",
+        "remedy": features.remedy(mark["kind"], str(mark["last_error"])),
     }
+
+
+def _is_stale(state: SourceState, seen_ms: int) -> bool:
+    """Whether it was read once and is not any more, whyever."""
+    return state is SourceState.STALE or (state is SourceState.NOT_PERMITTED and bool(seen_ms))
 
 
 def _aside(causes: Mapping[str, int]) -> Record:

@@ -180,6 +180,18 @@ where cluster = $cluster and workload_uid = $uid and start_ms < $as_of_ms
 order by start_ms, pod_uid
 """
 
+# One row per checkpoint that it told of, the newest first; by is empty for the usual annotation.
+CHECKPOINTS: Final = """
+select transition.at_ms, max(transition.amount) as step, max(transition.detail) as detail,
+    min(transition.subject) as by
+from transition
+inner join member on transition.cluster = member.cluster and transition.uid = member.object_uid
+where transition.cluster = $cluster and member.workload_uid = $uid
+    and transition.moment = 'checkpoint' and transition.at_ms < $as_of_ms
+group by transition.at_ms
+order by transition.at_ms desc
+"""
+
 # One row per cluster and contradiction of workloads that lists and figures leave out for it.
 SKEWED: Final = """
 select cluster, skewed, count(*) as count

@@ -14,7 +14,8 @@ from domain.errors import UsageError
 from domain.quantity import MICRO_PER_GPU
 from domain.window import MS_PER_SECOND, format_instant
 from domain.workload import Outcome
-from service import workload_sql
+from service import fault_rows, positions, workload_sql, workload_waste
+from service.denials import denials_of
 from store.embedded import Store
 
 SKEWED_SOURCE: Final = "skewed stamps"
@@ -29,6 +30,7 @@ _SORTS: Final = {
     "uid": "uid",
     "kind": "kind",
     "gpu_seconds": "gpu_seconds",
+    "wasted_gpu_hours": "wasted_amount",
     "requested_gpus": "requested_micro_gpus",
     "submitted_at": "submitted_ms",
     "first_placed_at": "first_placed_ms",
@@ -59,13 +61,15 @@ def listing(store: Store, question: ListQuestion, as_of_ms: int) -> Listing:
         frame = frame.filter(pl.col(dimension).is_in(list(values)))
     if question.states:
         frame = frame.filter(pl.col("state").is_in(list(question.states)))
+    if column == "wasted_gpu_hours":
+        frame = workload_waste.with_wasted_amounts(store, frame, as_of_ms)
     ordered = frame.sort(
         _SORTS[column], descending=question.sort.startswith("-"), nulls_last=True, maintain_order=True
     )
     page = ordered.slice((question.page - 1) * question.page_size, question.page_size)
     return Listing(
         as_of_ms=as_of_ms,
-        rows=[_record(row) for row in page.iter_rows(named=True)],
+        rows=_records(store, page, as_of_ms),
         total=frame.height,
         page=question.page,
         page_size=question.page_size,
@@ -82,7 +86,8 @@ def detail(store: Store, uid: str, as_of_ms: int) -> Record | None:
     pods = store.rows(workload_sql.PODS, place)
     return {
         "as_of": format_instant(as_of_ms),
-        **_record(row),
+        **_records(store, frame, as_of_ms)[0],
+        "gpu_time_by_cause": workload_waste.by_cause(store, row, as_of_ms),
         "skewed": row["skewed"],
         "spans": [_span(span, as_of_ms) for span in store.rows(workload_sql.SPANS, place)],
         "attempts": [
@@ -91,6 +96,10 @@ def detail(store: Store, uid: str, as_of_ms: int) -> Record | None:
         "member_waits": [
             _member_wait(wait, as_of_ms) for wait in store.rows(workload_sql.MEMBER_WAITS, place)
         ],
+        "denials": denials_of(store, row["cluster"], uid, as_of_ms),
+        "queue_position": positions.of_workload(store, row, as_of_ms),
+        "gpu_faults": fault_rows.rows_of(store, as_of_ms, uid=uid),
+        "checkpoints": [_checkpoint(row) for row in store.rows(workload_sql.CHECKPOINTS, place)],
     }
 
 
@@ -138,6 +147,15 @@ def _clipped(frame: pl.DataFrame, as_of_ms: int) -> pl.DataFrame:
     )
 
 
+def _records(store: Store, page: pl.DataFrame, as_of_ms: int) -> list[Record]:
+    """The rows of a page; only for them it is summed what they wasted."""
+    wasted = workload_waste.wasted(store, page["uid"].to_list(), as_of_ms)
+    nothing = workload_waste.columns(None)
+    return [
+        _record(row) | wasted.get((row["cluster"], row["uid"]), nothing) for row in page.iter_rows(named=True)
+    ]
+
+
 def _record(row: Mapping[str, Any]) -> Record:
     texts = ("uid", "cluster", "kind", "namespace", "name", "team", "user", "queue", "priority_class")
     return {
@@ -163,6 +181,15 @@ def _member_wait(row: Mapping[str, Any], as_of_ms: int) -> Record:
         "start_at": format_instant(row["start_ms"]),
         "end_at": _instant(_before(row["end_ms"], as_of_ms)),
         "gpus": _gpus(row["micro_gpus"]),
+    }
+
+
+def _checkpoint(row: Mapping[str, Any]) -> Record:
+    return {
+        "at": format_instant(row["at_ms"]),
+        "step": row["step"],
+        "detail": row["detail"],
+        "told_by": row["by"] or "annotation",
     }
 
 

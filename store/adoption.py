@@ -24,8 +24,12 @@ _OF_SAMPLES: Final = "source in (select source from earlier.gpu_sample_mark)"
 _NOT_IN_THE_JOURNAL: Final = {
     "gpu_sample": _OF_REBUILT,
     "gpu_sample_mark": _OF_REBUILT,
+    "transition": f"{_OF_REBUILT} and moment = 'gpu_fault'",
+    "object_state": f"{_OF_REBUILT} and kind = 'GPU'",
     "observed_stretch": f"{_OF_REBUILT} and source <> ''",
     "set_aside": f"{_OF_REBUILT} and {_OF_SAMPLES}",
+    "queue_position": _OF_REBUILT,
+    "queue_position_mark": _OF_REBUILT,
     "quota_week": _OF_REBUILT,
     "proposal": _OF_REBUILT,
     "proposal_audit": _OF_REBUILT,

@@ -21,6 +21,7 @@ TABLES: Final = frozenset(
         "share_span",
         "team_share_span",
         "pool_span",
+        "denial",
     }
 )
 

@@ -8,15 +8,16 @@ from typing import Final, Self
 import polars as pl
 from typing_extensions import override
 
-from domain.facts import Batch, Description, EventSighting, Known, ObjectKind, Transition
+from domain.facts import Batch, Description, EventSighting, Known, ObjectKind, ObjectState, Transition
 from domain.metric import Measurement
 from domain.window import Clock, SystemClock
-from store import activity, derived, facts, gpu_samples, lives, measurements, observed
+from store import activity, derived, facts, gpu_samples, lives, measurements, observed, positions
 from store.derived import Replacement
 from store.engine import Engine
 from store.facts import Changed
 from store.gpu_samples import Read
 from store.lives import Rows, Watermark
+from store.positions import Place
 
 _CLOCK: Final = SystemClock()
 
@@ -100,9 +101,13 @@ class Store(Engine):
         """Whether this batch was committed as the last of its cluster, though nobody was told so."""
         return facts.holds(self, batch)
 
-    def known(self, cluster: str) -> Known:
-        """What the store already holds of a cluster: where an intake resumes."""
-        return facts.known(self, cluster)
+    def known(self, cluster: str, *, gone_within_ms: int | None = None) -> Known:
+        """What the store already holds of a cluster: where an intake resumes; see `store.facts`."""
+        return facts.known(self, cluster, gone_within_ms)
+
+    def states_of(self, cluster: str, uids: Collection[str]) -> list[ObjectState]:
+        """The newest reading of each of these objects that is known."""
+        return facts.states_of(self, cluster, uids)
 
     def changed_since(self, cluster: str, job: str) -> Changed:
         """Objects with facts that the job has not seen, and the watermark to write with its result."""
@@ -184,11 +189,27 @@ class Store(Engine):
         set_aside: Mapping[str, int] | None = None,
     ) -> int:
         """Append what a source read of GPUs, with its mark; gives the number of rows that are new."""
-        return gpu_samples.append(self, cluster, source, frame=frame, mark=mark, set_aside=set_aside or {})
+        named = frame.with_columns(source=pl.lit(source))
+        return self.append_round(cluster, named, {source: mark}, set_aside={source: set_aside or {}})
 
-    def mark_samples(self, cluster: str, source: str, mark: Read) -> None:
-        """Note how a reading went that gave nothing."""
-        gpu_samples.mark(self, cluster, source, mark)
+    def append_round(
+        self,
+        cluster: str,
+        frame: pl.DataFrame,
+        marks: Mapping[str, Read],
+        *,
+        set_aside: Mapping[str, Mapping[str, int]],
+    ) -> int:
+        """Append what many sources read of GPUs, each with its mark; gives the number of new rows."""
+        return gpu_samples.append(self, cluster, frame, marks=marks, set_aside=set_aside)
+
+    def mark_samples(self, cluster: str, marks: Mapping[str, Read]) -> None:
+        """Note how readings of these sources went that gave nothing."""
+        gpu_samples.mark(self, cluster, marks)
+
+    def unmark_samples(self, cluster: str, source: str) -> None:
+        """Take back the mark of a source that never gave a sample."""
+        gpu_samples.unmark(self, cluster, source)
 
     def sample_marks(self) -> list[dict[str, object]]:
         """Up to where each source of GPU samples is read."""
@@ -201,6 +222,18 @@ class Store(Engine):
     def activity_cut_since(self, cluster: str, job: str) -> Changed:
         """Workloads whose activity was made anew since the job's watermark; and the next one."""
         return activity.cut_since(self, cluster, job)
+
+    def keep_positions(self, cluster: str, changes: Sequence[Place], *, seen_ms: int, error: str) -> None:
+        """Keep changes of positions in queues; see `store.positions`."""
+        positions.keep(self, cluster, changes, seen_ms=seen_ms, error=error)
+
+    def positions(self, cluster: str) -> list[Place]:
+        """The positions in queues that are known last."""
+        return positions.now(self, cluster)
+
+    def position_marks(self) -> list[dict[str, object]]:
+        """Until when the positions of each cluster are known."""
+        return positions.marks(self)
 
     # ------------------------------------------------------------ what was said
 

@@ -6,33 +6,36 @@ from typing import Final
 
 import duckdb
 import polars as pl
-import pyarrow as pa
 
 from domain.errors import StoreError
 from domain.gpu_sample import LONGEST_STEP_MS
 from store import observed
 from store.engine import Engine
 
-_GIVEN: Final = ("cluster", "source", "seq")
+_GIVEN: Final = ("cluster", "seq")
 
-# One row where samples of the source are stored from the time of those that come.
+# One row where samples of one of the sources are stored from the time of those that come.
 _OVERLAP: Final = """
-select 1 from gpu_sample_mark
-where
-    cluster = $cluster and source = $source and first_sample_ms <= $last_ms and last_sample_ms >= $first_ms
-"""
-_APPEND: Final = """
-insert into gpu_sample by name
-select incoming.*, $cluster as cluster, $source as source, $seq as seq
-from incoming
+select 1
+from gpu_sample_mark as known
+inner join (
+    select source, min(at_ms) as first_ms, max(at_ms) as last_ms from incoming group by source
+) as told
+    on known.source = told.source
+    and known.first_sample_ms <= told.last_ms
+    and known.last_sample_ms >= told.first_ms
+where known.cluster = $cluster
+limit 1
 """
 # What is stored already is not stored again: a repeated import changes nothing.
-_IF_NEW: Final = """
+_FRESH: Final = """
+select incoming.*
+from incoming
 where not exists (
     select 1 from gpu_sample as stored
     where
         stored.cluster = $cluster
-        and stored.source = $source
+        and stored.source = incoming.source
         and stored.at_ms >= $first_ms
         and stored.at_ms <= $last_ms
         and stored.at_ms = incoming.at_ms
@@ -45,9 +48,15 @@ where not exists (
         and stored.shares = incoming.shares
 )
 """
+_APPEND: Final = """
+insert into gpu_sample by name
+select incoming.*, $cluster as cluster, $seq as seq
+from incoming
+"""
 _MARK: Final = """
-insert into gpu_sample_mark
-values ($cluster, $source, $read_until_ms, $seen_ms, $last_error, $first_ms::bigint, $last_ms::bigint)
+insert into gpu_sample_mark by name
+select incoming.*, $cluster as cluster
+from incoming
 on conflict do update set
     read_until_ms = greatest(read_until_ms, excluded.read_until_ms),
     seen_ms = greatest(seen_ms, excluded.seen_ms),
@@ -55,18 +64,38 @@ on conflict do update set
     first_sample_ms = least(first_sample_ms, excluded.first_sample_ms),
     last_sample_ms = greatest(last_sample_ms, excluded.last_sample_ms)
 """
+_UNMARK: Final = """
+delete from gpu_sample_mark where cluster = $cluster and source = $source and last_sample_ms is null
+"""
+_MARK_COLUMNS: Final = {
+    "source": pl.String,
+    "read_until_ms": pl.Int64,
+    "seen_ms": pl.Int64,
+    "last_error": pl.String,
+    "first_sample_ms": pl.Int64,
+    "last_sample_ms": pl.Int64,
+}
 _MARKS: Final = "select gpu_sample_mark.* from gpu_sample_mark order by cluster, source"
 _NEWEST: Final = "select coalesce(max(seq), 0) as seq from gpu_sample"
 
-# One row per cause: what was set aside so far, and now.
+# One row per source and cause: what was set aside so far, and now.
 _SET_ASIDE: Final = """
-select because, sum(count)::bigint as count, max(observed_ms) as observed_ms
+select source, because, sum(count)::bigint as count, max(observed_ms) as observed_ms
 from (
-    select because, count, observed_ms from set_aside where cluster = $cluster and source = $source
+    select source, because, count, observed_ms from set_aside
+    where cluster = $cluster and source in (select source from incoming)
     union all
-    select unnest($causes::varchar[]), unnest($counts::bigint[]), $seen_ms
+    select source, because, count, observed_ms from incoming
 ) as told
-group by because
+group by source, because
+"""
+_CLEAR_ASIDE: Final = """
+delete from set_aside where cluster = $cluster and source in (select source from incoming)
+"""
+_ADD_ASIDE: Final = """
+insert into set_aside by name
+select incoming.*, $cluster as cluster, '' as sample
+from incoming
 """
 
 
@@ -82,60 +111,69 @@ class Read:
 def append(
     engine: Engine,
     cluster: str,
-    source: str,
-    *,
     frame: pl.DataFrame,
-    mark: Read,
-    set_aside: Mapping[str, int],
+    *,
+    marks: Mapping[str, Read],
+    set_aside: Mapping[str, Mapping[str, int]],
 ) -> int:
     """
-    Append what a source read of a cluster's GPUs, with its mark, in one transaction.
+    Append what sources read of a cluster's GPUs, with their marks, in one transaction.
 
     Args:
         engine: the store.
         cluster: whose GPUs they are.
-        source: who told; the same sample of the same source is kept once.
-        frame: columns as table `gpu_sample`, less cluster, source and seq.
-        mark: up to where the source is read.
-        set_aside: how much was not understood, by cause.
+        frame: columns as table `gpu_sample`, less cluster and seq; the same sample of the same source is
+            kept once.
+        marks: up to where each source is read.
+        set_aside: how much was not understood, by source and cause.
 
     Returns:
         How many rows were new.
 
     Raises:
-        StoreError: a column is missing, a value is not finite, or a step is not of 1 ms to 30 min.
+        StoreError: a column is missing, a value is not finite, a step is not of 1 ms to 30 min, or a source
+            has no mark.
     """
     wanted = [name for name in engine.schema("gpu_sample").names if name not in _GIVEN]
     if sorted(frame.columns) != sorted(wanted):
         message = f"table gpu_sample: columns {sorted(frame.columns)}; expected {sorted(wanted)}"
         raise StoreError(message)
     _check(frame)
-    about: dict[str, object] = {"cluster": cluster, "source": source}
-    span = {"first_ms": frame["at_ms"].min(), "last_ms": frame["at_ms"].max()}
+    ends = _ends(frame)
+    if strangers := ends.keys() - marks.keys():
+        message = f"table gpu_sample: samples of {min(strangers)!r}; expected a mark of each source"
+        raise StoreError(message)
     with engine.transaction() as connection:
-        new = 0
-        if frame.height:
+        given = _Given(connection, cluster)
+        fresh = given.unless_stored(frame.select(wanted))
+        if fresh.height:
             (newest,) = connection.execute(_NEWEST).fetchall()[0]
-            connection.register("incoming", frame.select(wanted).to_arrow())
-            told = about | {"seq": newest + 1}
-            # To look for each sample costs a third of an import, and most sources tell of new times only.
-            if connection.execute(_OVERLAP, about | span).fetchall():
-                new = _count(connection.execute(_APPEND + _IF_NEW, told | span))
-            else:
-                new = _count(connection.execute(_APPEND, told))
-            connection.unregister("incoming")
-            observed.add(engine, connection, cluster, observed.of_samples(source, frame))
-        connection.execute(_MARK, about | span | _told(mark))
-        if set_aside and (new or not frame.height):
-            _count_aside(connection, about, set_aside, mark.seen_ms)
-    return new
+            given.run(_APPEND, fresh, seq=newest + 1)
+        observed.add(engine, connection, cluster, observed.of_samples(frame))
+        given.run(_MARK, _marked(marks, ends))
+        # Of samples that were known already, what was set aside is counted already.
+        new = ends.keys() & set(fresh["source"].unique())
+        told = [
+            (source, because, count, marks[source].seen_ms)
+            for source, causes in set_aside.items()
+            if source in new or source not in ends
+            for because, count in causes.items()
+        ]
+        if told:
+            given.count_aside(told)
+    return fresh.height
 
 
-def mark(engine: Engine, cluster: str, source: str, read: Read) -> None:
-    """Note how a reading went that gave nothing: what was read before stays read."""
-    about = {"cluster": cluster, "source": source, "first_ms": None, "last_ms": None}
+def mark(engine: Engine, cluster: str, reads: Mapping[str, Read]) -> None:
+    """Note how readings of these sources went that gave nothing: what was read before stays read."""
     with engine.transaction() as connection:
-        connection.execute(_MARK, about | _told(read))
+        _Given(connection, cluster).run(_MARK, _marked(reads, {}))
+
+
+def unmark(engine: Engine, cluster: str, source: str) -> None:
+    """Take back the mark of a source that never gave a sample."""
+    with engine.transaction() as connection:
+        connection.execute(_UNMARK, {"cluster": cluster, "source": source})
 
 
 def marks(engine: Engine) -> list[dict[str, object]]:
@@ -143,8 +181,61 @@ def marks(engine: Engine) -> list[dict[str, object]]:
     return [dict(mark) for mark in engine.kept_rows(_MARKS)]
 
 
-def _told(read: Read) -> dict[str, object]:
-    return {"read_until_ms": read.until_ms, "seen_ms": read.seen_ms, "last_error": read.error}
+class _Given:
+    """Frames given to statements about one cluster, inside a transaction."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, cluster: str) -> None:
+        self._connection = connection
+        self._cluster = cluster
+
+    def run(self, sql: str, incoming: pl.DataFrame, **params: object) -> duckdb.DuckDBPyConnection:
+        """Execute a statement about the frame, which it calls `incoming`."""
+        self._connection.register("incoming", incoming.to_arrow())
+        try:
+            return self._connection.execute(sql, {"cluster": self._cluster, **params})
+        finally:
+            self._connection.unregister("incoming")
+
+    def unless_stored(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """The rows that are not stored yet."""
+        if frame.is_empty():
+            return frame
+        # To look for each sample costs a third of an import, and most sources tell of new times only.
+        if self._frame(_OVERLAP, frame).is_empty():
+            return frame
+        span = {"first_ms": frame["at_ms"].min(), "last_ms": frame["at_ms"].max()}
+        return self._frame(_FRESH, frame, **span)
+
+    def count_aside(self, told: list[tuple[str, str, int, int]]) -> None:
+        """Add to what was set aside: source, cause, count and when."""
+        schema = {"source": pl.String, "because": pl.String, "count": pl.Int64, "observed_ms": pl.Int64}
+        known = self._frame(_SET_ASIDE, pl.DataFrame(told, schema=schema, orient="row"))
+        self.run(_CLEAR_ASIDE, known)
+        self.run(_ADD_ASIDE, known)
+
+    def _frame(self, sql: str, incoming: pl.DataFrame, **params: object) -> pl.DataFrame:
+        self._connection.register("incoming", incoming.to_arrow())
+        try:
+            given = {"cluster": self._cluster, **params}
+            answer: pl.DataFrame = self._connection.sql(sql, params=given).pl()
+            return answer
+        finally:
+            self._connection.unregister("incoming")
+
+
+def _ends(frame: pl.DataFrame) -> dict[str, tuple[int, int]]:
+    """The instants of the first and the last sample of each source."""
+    at_ms = pl.col("at_ms")
+    ends = frame.group_by("source").agg(at_ms.min().alias("first"), at_ms.max().alias("last"))
+    return {source: (first, last) for source, first, last in ends.iter_rows()}
+
+
+def _marked(reads: Mapping[str, Read], ends: Mapping[str, tuple[int, int]]) -> pl.DataFrame:
+    rows = [
+        (source, read.until_ms, read.seen_ms, read.error, *ends.get(source, (None, None)))
+        for source, read in reads.items()
+    ]
+    return pl.DataFrame(rows, schema=_MARK_COLUMNS, orient="row")
 
 
 def _check(frame: pl.DataFrame) -> None:
@@ -158,22 +249,3 @@ def _check(frame: pl.DataFrame) -> None:
             "at most 30 minutes"
         )
         raise StoreError(message)
-
-
-def _count_aside(
-    connection: duckdb.DuckDBPyConnection, about: dict[str, object], counts: Mapping[str, int], seen_ms: int
-) -> None:
-    given = about | {"causes": list(counts), "counts": list(counts.values()), "seen_ms": seen_ms}
-    known = connection.execute(_SET_ASIDE, given).fetchall()
-    connection.execute("delete from set_aside where cluster = $cluster and source = $source", about)
-    rows = [about | {"because": why, "sample": "", "count": n, "observed_ms": at} for why, n, at in known]
-    schema = pa.schema(
-        [(name, pa.string()) for name in ("cluster", "source", "because", "sample")]
-        + [(name, pa.int64()) for name in ("count", "observed_ms")]
-    )
-    connection.from_arrow(pa.Table.from_pylist(rows, schema=schema)).insert_into("set_aside")
-
-
-def _count(done: duckdb.DuckDBPyConnection) -> int:
-    rows = done.fetchall()
-    return int(rows[0][0]) if rows else 0

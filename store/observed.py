@@ -13,21 +13,22 @@ from domain.observed import Observed, Stretch, merged
 from domain.policy import patience_ms
 from store.engine import Engine
 
-# What new stretches may touch: those of the same kinds and source around them.
+# What new stretches may touch: those of the same kinds and sources around them.
 _NEAR: Final = """
 from observed_stretch
 where
     cluster = $cluster
-    and source = $source
-    and list_contains($kinds::varchar[], kind)
+    and source in (select unnest($sources::varchar[]))
+    and kind in (select unnest($kinds::varchar[]))
     and end_ms >= $from_ms
     and start_ms <= $to_ms
 """
 _READ: Final = "select kind, source, node, start_ms, end_ms, resumed" + _NEAR
 _DELETE: Final = "delete" + _NEAR
 
-# One row per watch that had begun before $as_of_ms, or went on by then, its silences included; of samples
-# one row per stretch that reaches beyond $start_ms.
+# One row per watch that had begun by $as_of_ms, or went on by then, its silences included: a sight at that
+# very instant tells that a watch missed nothing, and that it is read in time. Of samples one row per
+# stretch that reaches beyond $start_ms.
 _STRETCHES: Final = """
 with numbered as (
     select
@@ -36,7 +37,7 @@ with numbered as (
             partition by cluster, kind, source, node order by start_ms rows unbounded preceding
         ) as number
     from observed_stretch
-    where start_ms < $as_of_ms and (node = '' or end_ms > $start_ms)
+    where start_ms <= $as_of_ms and (node = '' or end_ms > $start_ms)
 )
 
 select cluster, kind, source, node, min(start_ms) as start_ms, max(end_ms) as end_ms
@@ -54,15 +55,14 @@ def add(
     cluster: str,
     found: Mapping[Observed, Sequence[Stretch]],
 ) -> None:
-    """Add what was observed of a cluster, from one source, inside a transaction of the caller."""
+    """Add what was observed of a cluster inside a transaction of the caller."""
     found = {whom: some for whom, some in found.items() if some}
     if not found:
         return
     longest_ms = max(patience_ms(whom.kind) for whom in found)
-    [source] = {whom.source for whom in found}
     near = {
         "cluster": cluster,
-        "source": source,
+        "sources": sorted({whom.source for whom in found}),
         "kinds": sorted({whom.kind for whom in found}),
         "from_ms": min(each.start_ms for some in found.values() for each in some) - longest_ms,
         "to_ms": max(each.end_ms for some in found.values() for each in some) + longest_ms,
@@ -89,30 +89,31 @@ def add(
     )
 
 
-def of_samples(source: str, frame: pl.DataFrame) -> dict[Observed, list[Stretch]]:
-    """When samples of a source tell of each node: each reading stands for one and a half of its steps."""
+def of_samples(frame: pl.DataFrame) -> dict[Observed, list[Stretch]]:
+    """When samples of each source tell of each node: a reading stands for one and a half of its steps."""
+    place = ("source", "node")
     told = (
-        frame.select("node", "at_ms", end_ms=pl.col("at_ms") + pl.col("step_ms") * 3 // 2)
+        frame.select(*place, "at_ms", end_ms=pl.col("at_ms") + pl.col("step_ms") * 3 // 2)
         .unique()
-        .sort("node", "at_ms", "end_ms")
-        .with_columns(pl.col("end_ms").cum_max().over("node").alias("reach_ms"))
+        .sort(*place, "at_ms", "end_ms")
+        .with_columns(pl.col("end_ms").cum_max().over(place).alias("reach_ms"))
         .with_columns(
-            (pl.col("at_ms") > pl.col("reach_ms").shift(1).over("node")).fill_null(value=True).alias("begins")
+            (pl.col("at_ms") > pl.col("reach_ms").shift(1).over(place)).fill_null(value=True).alias("begins")
         )
-        .with_columns(pl.col("begins").cum_sum().over("node").alias("number"))
-        .group_by("node", "number")
+        .with_columns(pl.col("begins").cum_sum().over(place).alias("number"))
+        .group_by(*place, "number")
         .agg(pl.col("at_ms").min().alias("start_ms"), pl.col("end_ms").max())
-        .sort("node", "start_ms")
+        .sort(*place, "start_ms")
     )
     found: dict[Observed, list[Stretch]] = defaultdict(list)
-    for node, start_ms, end_ms in told.select("node", "start_ms", "end_ms").iter_rows():
+    for source, node, start_ms, end_ms in told.select(*place, "start_ms", "end_ms").iter_rows():
         found[Observed(GPU_METRICS, source, node)].append(Stretch(start_ms=start_ms, end_ms=end_ms))
     return found
 
 
 def stretches(engine: Engine, *, start_ms: int, as_of_ms: int) -> Sequence[Mapping[str, object]]:
     """
-    Stretches that had begun before an instant, by time of their source; a watch that went on is one.
+    Stretches that had begun by an instant or at it, by time of their source; a watch that went on is one.
 
     Of kinds of objects all, for a silence may reach into the window; of samples those in the window.
     Columns: cluster, kind, source, node, start_ms, end_ms.

@@ -7,15 +7,27 @@ from typing import Any, Final
 from store.engine import Engine
 from store.lives import fitting
 
-# One row per proposal of these clusters, newest first.
+# One row per proposal that was made by $as_of_ms, newest first, in the state of then; without that instant
+# every proposal as it stands.
 _PROPOSALS: Final = """
-select proposal.* from proposal
-where $proposal_id is null or proposal_id = $proposal_id
-order by made_ms desc, cluster, pool, holder
+with stood as (
+    select cluster, proposal_id, to_state
+    from proposal_audit
+    where at_ms <= $as_of_ms
+    qualify row_number() over (partition by cluster, proposal_id order by at_ms desc, rowid desc) = 1
+)
+
+select proposal.* replace (coalesce(stood.to_state, proposal.state) as state)
+from proposal
+left join stood on proposal.cluster = stood.cluster and proposal.proposal_id = stood.proposal_id
+where
+    ($proposal_id is null or proposal.proposal_id = $proposal_id)
+    and coalesce(proposal.made_ms <= $as_of_ms, true)
+order by proposal.made_ms desc, proposal.cluster, proposal.pool, proposal.holder
 """
 _AUDIT: Final = """
 select proposal_audit.* from proposal_audit
-where proposal_id = $proposal_id
+where proposal_id = $proposal_id and coalesce(at_ms <= $as_of_ms, true)
 order by at_ms, rowid
 """
 # One row per holder: its newest week before an instant, and what was agreed in its first one.
@@ -63,14 +75,21 @@ class Move:
     note: str = ""
 
 
-def proposals(engine: Engine, proposal_id: str | None = None) -> list[dict[str, object]]:
-    """All proposals, newest first, or the one with that identity."""
-    return engine.rows(_PROPOSALS, {"proposal_id": proposal_id})
+def proposals(
+    engine: Engine, proposal_id: str | None = None, *, as_of_ms: int | None = None
+) -> list[dict[str, object]]:
+    """
+    All proposals, newest first, or the one with that identity.
+
+    Args:
+        as_of_ms: those that were made by then, in the state of then; None: as they stand.
+    """
+    return engine.rows(_PROPOSALS, {"proposal_id": proposal_id, "as_of_ms": as_of_ms})
 
 
-def audit(engine: Engine, proposal_id: str) -> list[dict[str, object]]:
-    """Every change of a proposal, oldest first."""
-    return engine.rows(_AUDIT, {"proposal_id": proposal_id})
+def audit(engine: Engine, proposal_id: str, *, as_of_ms: int | None = None) -> list[dict[str, object]]:
+    """Every change of a proposal, oldest first; with an instant, those until then."""
+    return engine.rows(_AUDIT, {"proposal_id": proposal_id, "as_of_ms": as_of_ms})
 
 
 def last_weeks(engine: Engine, cluster: str, before_ms: int) -> list[dict[str, object]]:

@@ -42,8 +42,14 @@ _OF_STAGES: Final = tuple(
 # A sample stands for less than an hour, so the first open hour needs those of the hour before.
 _BY_TIME: Final = (
     "delete from event_sighting where cluster = $cluster and observed_ms < $before_ms",
-    "delete from object_state where cluster = $cluster and kind = 'Event' and seen_ms < $before_ms",
+    """
+    delete from object_state
+    where cluster = $cluster and kind in ('Event', 'Checkpoint') and seen_ms < $before_ms
+    """,
+    "delete from transition where cluster = $cluster and kind = 'GPU' and at_ms < $before_ms",
+    "delete from denial where cluster = $cluster and at_ms < $before_ms",
     "delete from set_aside where cluster = $cluster and observed_ms < $before_ms",
+    "delete from queue_position where cluster = $cluster and at_ms < $before_ms and ahead is null",
     "delete from gpu_sample where cluster = $cluster and at_ms < $before_ms - 3600000",
     "delete from gpu_hour where cluster = $cluster and hour_ms < $before_ms - 3600000 and workload_uid = ''",
     "delete from share_span where cluster = $cluster and until_ms < $before_ms",

@@ -87,6 +87,14 @@ class _Handler(BaseHTTPRequestHandler):
             except OSError:  # the reader has gone
                 self.close_connection = True
 
+    def do_POST(self) -> None:
+        """Nobody has any business to write: it is denied, and noted."""
+        with self.server.cluster.changed:
+            self.server.cluster.denies(self.command, urlsplit(self.path).path)
+        self._send(403, status_body(403, "Forbidden"), {})
+
+    do_PUT = do_PATCH = do_DELETE = do_POST  # noqa: N815 (names of the base class)
+
     def _plain_answer(
         self,
         cluster: FakeEtcd,
@@ -94,8 +102,13 @@ class _Handler(BaseHTTPRequestHandler):
         resource: Resource | None,
         query: dict[str, str],
     ) -> tuple[int, Body, dict[str, str]] | None:
+        if cluster.denies("GET", path):
+            return 403, status_body(403, "Forbidden"), {}
         if path == "/api/v1/namespaces/kube-system":
             return 200, {"kind": "Namespace", "metadata": {"uid": cluster.cluster_uid}}, {}
+        seen = cluster.visibility(path)
+        if seen is not None:
+            return *seen, {}
         if resource is None:
             found = cluster.discovery(path)
             return (404, status_body(404, "NotFound"), {}) if found is None else (200, found, {})

@@ -74,8 +74,14 @@ class FakeEtcd:
         self.expired_body: Body = status_body(410, "Expired")
         self.requests: list[tuple[str, dict[str, str]]] = []
         self.authorizations: list[str] = []
+        # (API group, resource) that the account may read; None allows all. What it was denied.
+        self.granted: set[tuple[str, str]] | None = None
+        self.denied: set[str] = set()
         self.changed = threading.Condition()  # its lock may be taken again
         self.stopping = False
+        # What Kueue's visibility API tells by queue; None: not installed. Its status, where it is not 200.
+        self.pending: dict[str, list[JsonObject]] | None = None
+        self.pending_status = 200
         self._revision = 100
         self._compacted = 0
         self._resources: dict[str, Resource] = {}
@@ -255,6 +261,19 @@ class FakeEtcd:
 
     # --- used by the handler, which holds `changed`
 
+    def denies(self, verb: str, path: str) -> bool:
+        """Whether the account may not do that; discovery is allowed to everybody."""
+        root, *parts = path.strip("/").split("/")
+        group, rest = ("", parts[1:]) if root == "api" else (parts[0] if parts else "", parts[2:])
+        if self.granted is None or (verb == "GET" and not rest):
+            return False
+        namespaced = len(rest) > 2 and rest[0] == "namespaces"
+        resource = "/".join([rest[2], *rest[4:]]) if namespaced else "/".join([*rest[:1], *rest[2:]])
+        allowed = verb == "GET" and (group, resource) in self.granted
+        if not allowed:
+            self.denied.add(f"{verb} {group}/{resource}")
+        return not allowed
+
     def resource(self, path: str) -> Resource | None:
         """The resource at a path."""
         return self._resources.get(path)
@@ -285,6 +304,24 @@ class FakeEtcd:
         if end < len(everything):
             metadata["continue"] = f"{revision}:{end}"
         return {"kind": "List", "metadata": metadata, "items": everything[int(start) : end]}
+
+    def visibility(self, path: str) -> tuple[int, JsonObject] | None:
+        """What the visibility API answers at a path; None where it has nothing to do with it."""
+        root = "/apis/visibility.kueue.x-k8s.io"
+        if self.pending is None or not path.startswith(root):
+            return None
+        match path.removeprefix(root).strip("/").split("/"):
+            case [""]:
+                return 200, {"kind": "APIGroup", "versions": [{"version": "v1beta1"}, {"version": "v1beta2"}]}
+            case [_]:
+                return 200, {
+                    "resources": [{"name": "clusterqueues"}, {"name": "clusterqueues/pendingworkloads"}]
+                }
+            case ["v1beta2", "clusterqueues", queue, "pendingworkloads"] if self.pending_status != 200:
+                return self.pending_status, status_body(self.pending_status, f"no {queue}")
+            case ["v1beta2", "clusterqueues", queue, "pendingworkloads"] if queue in self.pending:
+                return 200, {"kind": "PendingWorkloadsSummary", "items": self.pending[queue]}
+        return 404, status_body(404, "NotFound")
 
     def is_gone(self, revision: int) -> bool:
         """Whether the history from that revision on is forgotten."""

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from msgspec import structs
+
 from analytics.history import Catalog, Described, History, WorkloadFacts
 from domain import objects
 from domain.facts import Moment, ObjectKind, Transition
@@ -11,9 +13,9 @@ from domain.facts import Moment, ObjectKind, Transition
 def change(uid: str, kind: ObjectKind, moment: Moment, at_s: float, **more: object) -> Transition:
     """A transition at `at_s` seconds, seen when it happened."""
     at_ms = round(at_s * 1000)
-    return replace(
+    return structs.replace(
         Transition(uid=uid, kind=kind, moment=moment, at_ms=at_ms, observed_ms=at_ms),
-        **more,  # type: ignore[arg-type]
+        **more,
     )
 
 
@@ -59,7 +61,7 @@ def pod_body(*, gpus: int = 1, gates: tuple[str, ...] = (), **more: object) -> o
         priority=0,
         priority_class="",
     )
-    return replace(body, **more)  # type: ignore[arg-type]
+    return structs.replace(body, **more)
 
 
 def kueue(

@@ -98,10 +98,15 @@ class Advice:
 
 
 def conditions(day: Day, policy: Policy) -> Conditions:
-    """The three conditions on one day."""
+    """
+    The three conditions on one day.
+
+    Productive time is a part of what is held: where all of that falls short, so does the part.
+    """
+    all_held = day.held.reaches(policy.buy_productive_ratio)
     return Conditions(
         held=day.held.reaches(policy.buy_held_ratio),
-        productive=day.productive.reaches(policy.buy_productive_ratio),
+        productive=False if all_held is False else day.productive.reaches(policy.buy_productive_ratio),
         waits=day.wait_seconds.exceeds(policy.buy_wait / timedelta(seconds=1)),
     )
 

@@ -3,15 +3,13 @@
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from decimal import Decimal
 from enum import StrEnum
 from fractions import Fraction
 from typing import Final
 
 from analytics.chargeback.capacity import CapacityLine, Kind
 from analytics.chargeback.usage import Owner, UsageLine
-from domain.errors import PolicyError
-from domain.money import Currency, apportion, cost
+from domain.money import cost
 from domain.quantity import largest_remainder
 
 IDLE: Final = "__idle__"
@@ -101,34 +99,6 @@ def distributed(found: Iterable[Charge], distribution: Distribution) -> list[Cha
         else:
             result.append(charge)
     return result
-
-
-def share_out(total: Decimal, usage: Mapping[str, int | Fraction], currency: Currency) -> dict[str, Decimal]:
-    """
-    A shared bill in proportion to GPU-hours: parts in whole minor units that sum to the bill.
-
-    Without any usage the bill stays whole, as `__unallocated__`. A credit is split as the bill of
-    the same size.
-
-    >>> share_out(Decimal("0.05"), {"a": 1, "b": 1, "c": 1}, Currency.of("EUR"))
-    {'a': Decimal('0.02'), 'b': Decimal('0.02'), 'c': Decimal('0.01')}
-
-    Raises:
-        PolicyError: the bill is not whole minor units, or a usage is negative.
-    """
-    minor = total.scaleb(currency.digits)
-    if minor != minor.to_integral_value():
-        message = f"bill of {total} {currency.code}: expected at most {currency.digits} decimals"
-        raise PolicyError(message)
-    if any(amount < 0 for amount in usage.values()):
-        message = f"usage {dict(usage)}: expected at least 0 each"
-        raise PolicyError(message)
-    whole = Fraction(sum(usage.values()))
-    if whole == 0:
-        return {UNALLOCATED: total}
-    size = abs(int(minor))
-    parts = apportion(size, {team: size * amount / whole for team, amount in usage.items()})
-    return {team: currency.amount(part if total > 0 else -part) for team, part in parts.items()}
 
 
 def _priced(line: UsageLine | CapacityLine, kind: Kind, owner: Owner) -> Charge:

@@ -17,7 +17,6 @@ from fractions import Fraction
 
 from analytics.chargeback.capacity import Hours, Kind
 from analytics.chargeback.distribution import Charge, Distribution
-from analytics.chargeback.teams import TeamNames
 from analytics.chargeback.usage import Unknown
 from domain.calendar import Period
 from domain.errors import UsageError
@@ -34,14 +33,13 @@ class Billing(StrEnum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
     """
-    What a site agreed on: who is billed and how, what teams are called, who bears idle capacity.
+    What a site agreed on: who is billed and how, and who bears idle capacity.
 
     In a chargeback what is billed is the effective cost; in a showback it is 0.
     """
 
     currency: Currency
     billing: Billing = Billing.SHOWBACK
-    names: TeamNames = field(default_factory=TeamNames)
     distribution: Distribution = field(default_factory=Distribution)
 
 
@@ -117,8 +115,7 @@ def statement(
     """
     by_day: dict[str, dict[tuple[str, ...], _Exact]] = defaultdict(lambda: defaultdict(_Exact))
     for charge in found:
-        team = terms.names.name(charge.owner.team, period.end_ms)
-        by_day[charge.pool.day][_key(charge, team)].add(charge)
+        by_day[charge.pool.day][_key(charge)].add(charge)
     rows: list[Row] = []
     books = {sign: tuple(_Rounding(terms.currency) for _ in range(3)) for sign in (1, -1)}
     for day in days:
@@ -224,11 +221,11 @@ def _carrying(
     return parts
 
 
-def _key(charge: Charge, team: str) -> tuple[str, ...]:
+def _key(charge: Charge) -> tuple[str, ...]:
     """Team, kind, cluster, project, user, queue, model: the team first, by which a day is split."""
     owner = charge.owner
     return (
-        team,
+        owner.team,
         charge.kind,
         charge.pool.cluster,
         owner.project,

@@ -27,7 +27,7 @@ MEANINGS: Mapping[Rule, str] = MappingProxyType({
     Rule.ONE_CLASS_FOR_ALL: "its priority class is that of nearly all submissions, so it ranks nothing",
     Rule.ODD_GPU_COUNT: "its pods ask a number of GPUs that leaves some over on every node, such as 7 of 8",
     Rule.NO_CHECKPOINT_PROMISE: "it may be preempted, and has told of no checkpoint",
-    Rule.OVER_REQUEST: "it holds GPUs that were never active",
+    Rule.OVER_REQUEST: "at some time it held GPUs that were never active",
     Rule.CHECKPOINT_ON_POD_STORAGE: "its checkpoints lie on an emptyDir or hostPath",
     Rule.LONG_GRACE_PERIOD: "it may be preempted, and drains for long",
 })  # fmt: skip

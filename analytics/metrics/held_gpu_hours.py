@@ -1,6 +1,6 @@
 """GPU-time held, and what it was for."""
 
-from analytics.wastage.asked import GPU_TIME, TIME_ADDS, TIME_APART, WASTE_DIMENSIONS, hours
+from analytics.wastage.asked import GPU_TIME, HELD_HOURS, TIME_ADDS, TIME_APART, WASTE_DIMENSIONS
 from domain.metric import Metric, Page, Unit
 
 METRIC = Metric(
@@ -17,7 +17,7 @@ METRIC = Metric(
     sql=GPU_TIME,
     labels=("cluster", "team", "cause"),
     dimensions=(*WASTE_DIMENSIONS, "cause"),
-    compute=hours(lambda bill: bill.held),
+    compute=HELD_HOURS,
     windowed=True,
     adds=TIME_ADDS,
     apart=TIME_APART,

@@ -27,8 +27,10 @@ METRIC = Metric(
         "Workloads of the last 7 days that break a rule. no_priority_class: it names none. one_class_for_all:"
         " more than 90 % of the cluster's submissions bear its class. odd_gpu_count: a pod's number of whole"
         " GPUs divides no node size of the pool and is no multiple of one. no_checkpoint_promise: its class"
-        " is preemptible, it was placed and told of no checkpoint. over_request: a GPU of it was seen for"
-        " long enough and never active. What no collected field tells of is not observed, which is not fine."
+        " is preemptible, it was placed and told of no checkpoint. over_request: a GPU of it was seen for a"
+        " quarter of an hour or more and never active while its pod held it, also where that pod is over by"
+        " now; never_active_gpus counts the GPUs of this instant only. What no collected field tells of is"
+        " not observed, which is not fine."
     ),
     source="definition of this product",
     sql="""\

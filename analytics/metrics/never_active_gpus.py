@@ -11,7 +11,8 @@ METRIC = Metric(
     definition=(
         "GPUs held now on which no activity was seen since their pod started, although at least a quarter of"
         " an hour and four fifths of its running time were seen: a workload that asks fewer would do the"
-        " same."
+        " same. Those of pods that are over are not in it: lint_findings_workloads counts under over_request"
+        " the workloads of the last 7 days with such a GPU."
     ),
     source="DCGM exporters, directly or through Prometheus",
     sql=DEVICES,

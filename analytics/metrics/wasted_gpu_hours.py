@@ -1,8 +1,6 @@
 """GPU-hours wasted by their holder."""
 
-from analytics.wastage.asked import GPU_TIME, TIME_ADDS, TIME_APART, WASTE_DIMENSIONS, hours
-from analytics.wastage.causes import Cause
-from analytics.wastage.ratios import self_inflicted
+from analytics.wastage.asked import GPU_TIME, TIME_ADDS, TIME_APART, WASTE_DIMENSIONS, WASTED_HOURS
 from domain.metric import Metric, Page, Unit
 
 METRIC = Metric(
@@ -19,7 +17,7 @@ METRIC = Metric(
     sql=GPU_TIME,
     labels=("cluster", "team"),
     dimensions=WASTE_DIMENSIONS,
-    compute=hours(self_inflicted, at_least=lambda bill: bill.by_cause[Cause.UNKNOWN] > 0),
+    compute=WASTED_HOURS,
     windowed=True,
     adds=TIME_ADDS,
     apart=TIME_APART,

@@ -7,7 +7,7 @@ from analytics.evaluate import grouped, whole
 from analytics.wastage.bill import Bill
 from analytics.wastage.causes import Cause
 from analytics.wastage.lost import LossKind
-from analytics.wastage.ratios import Ratio
+from analytics.wastage.ratios import Ratio, self_inflicted
 from analytics.wastage.rules import rules_of
 from domain.metric import DIMENSIONS, Ask, Compute, Row, Sample
 from domain.quantity import MICRO_PER_GPU
@@ -25,9 +25,8 @@ LOST_ADDS: Final = ("low", "at_most", "running", "unknown", "unmeasured")
 # Waiting is not held time, so it is no cause; its rows are told apart by this word in its place.
 _WAIT: Final = "own_failure_wait"
 
-GPU_TIME: Final = """\
--- One row per combination of dimensions and cause: GPU-time held in the window, micro-GPU times
--- milliseconds, with the cause as it was known at $as_of_ms; and rows of waiting after own failures.
+# Pieces of GPU-time within the window, with the cause as it was known at $as_of_ms.
+TOLD: Final = """\
 with piece as (
     select
         *,
@@ -43,7 +42,12 @@ told as (
         case when is_known then cause else earlier_cause end as told_cause,
         case when is_known then may_be else '' end as told_may_be
     from piece
-)
+)"""
+
+GPU_TIME: Final = f"""\
+-- One row per combination of dimensions and cause: GPU-time held in the window, micro-GPU times
+-- milliseconds, with the cause as it was known at $as_of_ms; and rows of waiting after own failures.
+{TOLD}
 
 select
     cluster,
@@ -88,7 +92,7 @@ select
 from own_failure_waiting
 where start_ms < $as_of_ms and coalesce(end_ms > $window_start_ms, true)
 group by cluster, queue, service_class, priority_class, team, gpu_model, gang_size, user_name
-"""
+"""  # noqa: S608 (ours)
 
 
 # Everybody who held has a row of each kind, with the running time of which nobody knows whether it was work.
@@ -207,6 +211,10 @@ def hours(amount: Callable[[Bill], int], *, at_least: Callable[[Bill], bool] = l
         return samples or [Sample.undefined({}, NOTHING_HELD)]
 
     return compute
+
+
+HELD_HOURS: Final = hours(lambda bill: bill.held)
+WASTED_HOURS: Final = hours(self_inflicted, at_least=lambda bill: bill.by_cause[Cause.UNKNOWN] > 0)
 
 
 def lost_hours(column: str) -> Compute:

@@ -143,7 +143,8 @@ def _by_day(days: list[dict[str, Figure]], told: Advice, as_of_ms: int) -> Secti
             _row(figures, judged, as_of_ms - place * _DAY_MS)
             for place, (figures, judged) in enumerate(zip(days, told.days, strict=True))
         ),
-        note="A lower bound that falls short of its threshold, or an undefined figure, says nothing.",
+        note="A lower bound that falls short of its threshold, or an undefined figure, says nothing;"
+        " but of GPUs that are not held none is productive.",
         page=Page.CAPACITY,
     )
 

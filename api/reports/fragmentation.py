@@ -2,7 +2,7 @@
 
 from api.answers import Answers, ReportQuestion
 from api.reports.report import Builder
-from api.reports.sections import Shown, ask, figure, side_by_side
+from api.reports.sections import Shown, ask, side_by_side, told
 from domain.metric import Page
 from domain.report import Report
 
@@ -42,7 +42,6 @@ def _build(answers: Answers, question: ReportQuestion) -> Report:
     )
     ladder = ask(answers, question, "fragmentation_ratio", by=POOL)
     sizes = {sample.labels["size"] for sample in ladder.rows if "size" in sample.labels}
-    amounts = [sum(figure(sample).value or 0 for sample in answer.rows) for answer in (free, stuck, back)]
     sections = (
         side_by_side(
             answers, question, key="pools", title="By GPU model", by=POOL, metrics=_POOLS, page=Page.CLUSTER
@@ -76,15 +75,17 @@ def _build(answers: Answers, question: ReportQuestion) -> Report:
         title=REPORT.title,
         as_of_ms=free.as_of_ms,
         window=None,
-        lead=_lead(*amounts) if stuck.rows[0].value is not None else ("No node with GPUs is known.",),
+        lead=_lead(told(free), told(stuck), told(back))
+        if stuck.rows[0].value is not None
+        else ("No node with GPUs is known.",),
         sections=sections,
     )
 
 
-def _lead(free: float, stuck: float, back: float) -> tuple[str, ...]:
+def _lead(free: str, stuck: str, back: str) -> tuple[str, ...]:
     return (
-        f"{free:g} GPUs are free, {stuck:g} of them of no use to anybody who waits.",
-        f"A repack of work that may be moved would give back {back:g} GPUs.",
+        f"{free} GPUs are free, {stuck} of them of no use to anybody who waits.",
+        f"A repack of work that may be moved would give back {back} GPUs.",
     )
 
 

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from api.answers import Answers, ListQuestion, MetricAnswer, ReportQuestion
 from api.reports.report import Builder
-from api.reports.sections import Shown, ask, figure, side_by_side
+from api.reports.sections import Shown, ask, side_by_side, told
 from domain.metric import Page
 from domain.report import Cell, Column, Figure, Report, Section
 
@@ -37,8 +37,8 @@ def _build(answers: Answers, question: ReportQuestion) -> Report:
     near = [sample.labels["cluster"] for sample in full.rows if (sample.value or 0.0) >= warned]
     known = any(sample.value is not None for sample in missing.rows)
     lead: tuple[str, ...] = (
-        f"{_amount(missing):g} GPUs are missing from the interactive reserve now.",
-        f"{_amount(users):g} users hold more of the interactive pool than one user may now.",
+        f"{told(missing)} GPUs are missing from the interactive reserve now.",
+        f"{told(users)} users hold more of the interactive pool than one user may now.",
         f"The queue is near its cap in {', '.join(near)} now." if near else "No queue is near its cap now.",
     )
     if not known:
@@ -88,6 +88,7 @@ def _build(answers: Answers, question: ReportQuestion) -> Report:
             title="Thresholds that apply",
             by=("rule",),
             metrics=(Shown(metric="policy_threshold_ratio"),),
+            page=Page.POLICY,
         ),
     )
     return Report(
@@ -127,16 +128,12 @@ def _submitters(answers: Answers, question: ReportQuestion) -> Section:
         note=f"Counted over the newest {seen} of {listing.total} waiting workloads."
         if seen < listing.total
         else "",
-        page=Page.JOBS,
+        page=Page.POLICY,
     )
 
 
 def _submitter(team: str, user: str, count: int) -> dict[str, Cell]:
     return {"team": team, "user": user or "(not known)", "waiting": Figure(value=float(count))}
-
-
-def _amount(answer: MetricAnswer) -> float:
-    return sum(figure(sample).value or 0.0 for sample in answer.rows)
 
 
 def _threshold(answer: MetricAnswer, rule: str) -> float:

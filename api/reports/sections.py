@@ -83,6 +83,7 @@ def side_by_side(  # noqa: PLR0913 - a section has that many parts, all named
                 continue
             line = tuple(labels[name] for name in by)
             rows.setdefault(line, _names(by, line))[shown.key] = figure(sample)
+    looks_back = any(answer.window for answer in asked.values())
     ordered = [rows[line] for line in sorted(rows)]
     if sort_by:
         ordered.sort(key=lambda row: _amount(row.get(sort_by)), reverse=True)
@@ -91,7 +92,7 @@ def side_by_side(  # noqa: PLR0913 - a section has that many parts, all named
         title=title,
         columns=(
             *(Column(key=name, title=TITLES.get(name, name)) for name in by),
-            *(_column(answers, shown, asked[shown.metric]) for shown in metrics),
+            *(_column(answers, shown, asked[shown.metric], windowed=looks_back) for shown in metrics),
         ),
         rows=tuple(ordered),
         note=note,
@@ -127,6 +128,16 @@ def figure(sample: Sample) -> Figure:
     )
 
 
+def told(answer: MetricAnswer) -> str:
+    """
+    The sum of an answer in a sentence, `at least` where one of its values is a lower bound.
+
+    An undefined value counts as nothing, as does an answer without rows.
+    """
+    whole = sum(sample.value or 0.0 for sample in answer.rows)
+    return f"{'at least ' if any(sample.lower_bound for sample in answer.rows) else ''}{whole:g}"
+
+
 def largest(samples: Iterable[Sample]) -> Sample | None:
     """The sample with the largest value; None where none has one."""
     known = [sample for sample in samples if sample.value is not None]
@@ -137,8 +148,11 @@ def _names(by: tuple[str, ...], line: tuple[str, ...]) -> dict[str, Cell]:
     return {name: value or NONE for name, value in zip(by, line, strict=True)}
 
 
-def _column(answers: Answers, shown: Shown, answer: MetricAnswer) -> Column:
+def _column(answers: Answers, shown: Shown, answer: MetricAnswer, *, windowed: bool) -> Column:
     title = shown.title or answers.registry()[shown.metric].title
+    if windowed and not answer.window and "now" not in title.split():
+        # Beside figures of the window, those of the instant say so.
+        title = f"{title}, now"
     return Column(key=shown.key, title=title, unit=answer.unit, metric=shown.metric)
 
 

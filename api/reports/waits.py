@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from api.answers import Answers, ReportQuestion
 from api.reports.report import Builder
-from api.reports.sections import Shown, ask, figure, side_by_side
+from api.reports.sections import Shown, ask, side_by_side, told
 from domain.metric import Page
 from domain.report import Report
 
@@ -29,9 +29,7 @@ _WAITS = (
 
 def _build(answers: Answers, question: ReportQuestion) -> Report:
     past = ask(answers, question, "past_target_workloads", by=(), window=WINDOW)
-    late = sum(figure(sample).value or 0 for sample in past.rows)
     depth = ask(answers, question, "queue_depth_workloads", by=(), window=WINDOW)
-    waiting = sum(figure(sample).value or 0 for sample in depth.rows)
     sections = tuple(
         side_by_side(
             answers, question, key=key, title=title, by=by, metrics=_WAITS, window=WINDOW, page=Page.QUEUES
@@ -47,7 +45,9 @@ def _build(answers: Answers, question: ReportQuestion) -> Report:
         title=REPORT.title,
         as_of_ms=depth.as_of_ms,
         window=question.window or WINDOW,
-        lead=(f"{waiting:g} workloads wait now, {late:g} of them longer than their class was promised.",),
+        lead=(
+            f"{told(depth)} workloads wait now, {told(past)} of them longer than their class was promised.",
+        ),
         sections=sections,
     )
 

@@ -7,18 +7,21 @@ A value is a text there, `NaN` and `+Inf` included. Native histograms are no GPU
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
+from collector.dcgm.health import of_series
 from collector.dcgm.samples import Gathered, Samples, is_wanted
 from collector.unpacking import CarefulFile
 from domain.errors import RecordingError
-from domain.window import MS_PER_SECOND
+from domain.gpu_fault import HEALTH_FIELDS, HealthReading
+from domain.window import MS_PER_SECOND, instant_of_seconds, is_instant
 
+BAD_VALUE: Final = "a value or an instant of a series that is none"
 NOT_KEPT: Final = "a metric that is not kept"
 _JOB: Final = re.compile(r'job="([^"]*)"')
 _INDEX: Final = "index.json"
@@ -62,6 +65,18 @@ class Part:
     source: str
     until_ms: int
     samples: Samples
+    health: tuple[HealthReading, ...] = ()
+
+    def cut(self, at_ms: int) -> "tuple[Part, Part]":
+        """The samples before an instant, with what was set aside and the health; and the rest."""
+        frame = self.samples.frame
+        is_before = frame["at_ms"] < at_ms
+        before, after = frame.filter(is_before), frame.filter(~is_before)
+        first = Samples(before, self.samples.set_aside)
+        return (
+            replace(self, until_ms=min(self.until_ms, at_ms), samples=first),
+            replace(self, samples=Samples(after, Counter()), health=()),
+        )
 
 
 def series_in(result: object) -> list[Series]:
@@ -83,16 +98,46 @@ def take_series(gathered: Gathered, answered: Iterable[Series]) -> int:
     latest_ms = 0
     for series in answered:
         name = series.metric.get("__name__", "")
+        if name in HEALTH_FIELDS:
+            continue
         if not is_wanted(name):
             gathered.set_aside[NOT_KEPT] += len(series.values)
             continue
         number = gathered.series(series.metric)
         if number is None or not series.values:
             continue
-        instants = [round(at * MS_PER_SECOND) for at, _ in series.values]
-        gathered.add_all(number, name, instants, [float(value) for _, value in series.values])
-        latest_ms = max(latest_ms, instants[-1])
+        instants, values = _read_values(series.values)
+        if len(values) < len(series.values):
+            gathered.set_aside[BAD_VALUE] += len(series.values) - len(values)
+        gathered.add_all(number, name, instants, values)
+        latest_ms = max(latest_ms, max(instants, default=0))
     return latest_ms
+
+
+def _read_values(values: list[tuple[float, str]]) -> tuple[list[int], list[float]]:
+    """Instants, and numbers, of those that have both."""
+    try:
+        instants = [round(at * MS_PER_SECOND) for at, _ in values]
+        numbers = [float(value) for _, value in values]
+    except (ValueError, OverflowError):
+        return _one_by_one(values)
+    if is_instant(min(instants)) and is_instant(max(instants)):
+        return instants, numbers
+    return _one_by_one(values)
+
+
+def _one_by_one(values: list[tuple[float, str]]) -> tuple[list[int], list[float]]:
+    instants, numbers = [], []
+    for at, value in values:
+        at_ms = instant_of_seconds(at)
+        try:
+            number = float(value)
+        except ValueError:
+            continue
+        if at_ms is not None:
+            instants.append(at_ms)
+            numbers.append(number)
+    return instants, numbers
 
 
 def read_saved(paths: Iterable[Path], *, step_ms: int | None, source: str | None = None) -> Iterator[Part]:
@@ -128,7 +173,7 @@ def _indexed(folder: Path, index: Path, source: str | None) -> Iterator[Part]:
         name = re.split(r"[{\s]", one.query, maxsplit=1)[0]
         job = _JOB.search(one.query)
         of = f"prometheus/{job[1]}" if job else "prometheus"
-        if is_wanted(name) and source in (None, of):
+        if (is_wanted(name) or name in HEALTH_FIELDS) and source in (None, of):
             parts.setdefault((of, one.start, one.step), []).append(folder / one.file)
     for (of, _, step), files in sorted(parts.items()):
         yield from _part(files, of, round(step * MS_PER_SECOND))
@@ -136,14 +181,21 @@ def _indexed(folder: Path, index: Path, source: str | None) -> Iterator[Part]:
 
 def _part(files: Iterable[Path], source: str, step_ms: int | None) -> Iterator[Part]:
     gathered, latest_ms, smallest_ms = Gathered(), 0, step_ms
+    health: list[HealthReading] = []
     for path in files:
         answered = _read(path)
         latest_ms = max(latest_ms, take_series(gathered, answered))
+        health += of_series(answered)
         if step_ms is None:
             smallest_ms = min(filter(None, (smallest_ms, _smallest_ms(answered))), default=None)
-    if len(gathered) or gathered.set_aside:
+    if len(gathered) or gathered.set_aside or health:
         used_ms = smallest_ms or _USUAL_STEP_MS
-        yield Part(source=source, until_ms=latest_ms + 1, samples=gathered.samples(used_ms))
+        yield Part(
+            source=source,
+            until_ms=latest_ms + 1,
+            samples=gathered.samples(used_ms),
+            health=tuple(health),
+        )
 
 
 def _read(path: Path) -> list[Series]:

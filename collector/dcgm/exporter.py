@@ -16,10 +16,13 @@ from typing import Final
 import msgspec
 
 from collector.dcgm.exposition import readings
+from collector.dcgm.health import of_answer
 from collector.dcgm.samples import BAD_LINE, Gathered, Samples, is_wanted
+from collector.decoding import UNREADABLE
 from collector.unpacking import CarefulFile
 from domain.errors import RecordingError
-from domain.window import MS_PER_SECOND
+from domain.gpu_fault import HealthReading
+from domain.window import MS_PER_SECOND, instant_of_seconds
 
 _MARK: Final = b"#scrape "
 _OK: Final = 200
@@ -52,6 +55,7 @@ class Scraped:
     answers: int
     failed: Counter[str]
     broken: str = ""
+    health: tuple[HealthReading, ...] = ()
 
 
 def take_answer(gathered: Gathered, text: str, at_ms: int) -> list[tuple[int, str, float]]:
@@ -92,8 +96,10 @@ def read_file(path: Path, *, step_ms: int | None, single_at_ms: int) -> Scraped:
     data = file.whole()
     gathered = Gathered(node=path.name.partition(".")[0])
     if not data.startswith(_MARK):
-        take_answer(gathered, data.decode(errors="replace"), single_at_ms)
+        text = data.decode(errors="replace")
+        take_answer(gathered, text, single_at_ms)
         return Scraped(
+            health=tuple(of_answer(text, single_at_ms, node=gathered.node)),
             samples=gathered.samples(step_ms or 15 * MS_PER_SECOND),
             step_ms=step_ms or 15 * MS_PER_SECOND,
             until_ms=single_at_ms,
@@ -104,6 +110,7 @@ def read_file(path: Path, *, step_ms: int | None, single_at_ms: int) -> Scraped:
     instants: list[int] = []
     failed: Counter[str] = Counter()
     before: list[tuple[int, str, float]] = []
+    health: list[HealthReading] = []
     for head, body in _scrapes(data, path):
         at_ms = round(head.t * MS_PER_SECOND)
         instants.append(at_ms)
@@ -113,7 +120,9 @@ def read_file(path: Path, *, step_ms: int | None, single_at_ms: int) -> Scraped:
             for series, name, value in before:
                 gathered.add(series, name, at_ms, value)
         else:
-            before = take_answer(gathered, body.decode(errors="replace"), at_ms)
+            text = body.decode(errors="replace")
+            before = take_answer(gathered, text, at_ms)
+            health += of_answer(text, at_ms, node=gathered.node)
     if not instants:
         message = f"{path}: no scrape can be read; expected lines #scrape before answers"
         raise RecordingError(message)
@@ -125,6 +134,7 @@ def read_file(path: Path, *, step_ms: int | None, single_at_ms: int) -> Scraped:
         answers=len(instants) - failed.total(),
         failed=failed,
         broken=file.because,
+        health=tuple(health),
     )
 
 
@@ -136,11 +146,16 @@ def _scrapes(data: bytes, path: Path) -> Iterator[tuple[Scrape, bytes]]:
         line = data[place : end if end >= 0 else len(data)]
         try:
             head = _HEAD.decode(line.removeprefix(_MARK))
-        except msgspec.DecodeError as cause:
+        except UNREADABLE as cause:
             if end < 0:
                 return
             message = f"{path}: {line[:100]!r} at byte {place}: expected #scrape and a JSON object"
             raise RecordingError(message) from cause
+        if head.size < 0 or instant_of_seconds(head.t) is None:
+            message = (
+                f"{path}: {line[:100]!r} at byte {place}: expected an instant as t, and bytes of 0 or more"
+            )
+            raise RecordingError(message)
         place = len(data) if end < 0 else end + 1
         size = 0 if head.same or head.status != _OK else head.size
         if place + size > len(data):

@@ -9,6 +9,8 @@ import re
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from domain.window import is_instant
+
 _LABEL = re.compile(r'[ \t]*([a-zA-Z_][a-zA-Z0-9_]*)[ \t]*=[ \t]*"((?:[^"\\]|\\.)*)"[ \t]*(,|$)')
 _ESCAPED = re.compile(r"\\(.)")
 # Any other escape stands for itself, backslash included.
@@ -47,6 +49,9 @@ def readings(text: str, wanted: Callable[[str], bool], refuse: Callable[[str], N
             value = _number(parts[0])
             at_ms = int(parts[1]) if len(parts) == 2 else None
         except ValueError:
+            refuse(line)
+            continue
+        if at_ms is not None and not is_instant(at_ms):
             refuse(line)
             continue
         yield Reading(name, line[brace + 1 : end], value, at_ms)

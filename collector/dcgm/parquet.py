@@ -23,12 +23,14 @@ from collector.dcgm.answers import Part
 from collector.dcgm.samples import Samples
 from domain.errors import RecordingError
 from domain.gpu_sample import HIGHEST, Device, Field
-from domain.window import MS_PER_HOUR
+from domain.window import MS_PER_HOUR, is_instant
 
 NO_ACTIVITY: Final = "an activity that is no share from 0 to 1"
+NOWHERE: Final = "a row without at_ms, node or uuid"
 NO_MEMORY: Final = "memory that is no amount in MiB"
 _USUAL_STEP_MS: Final = 60_000
 _DEVICE: Final = ("node", "uuid", "instance", "profile", "gpu_model")
+_NAMES: Final = ("node", "uuid")
 _TEXTS: Final = (*_DEVICE, "namespace", "pod")
 _WANTED: Final = ("at_ms", *_TEXTS, "activity", "fb_used_mib", "fb_total_mib")
 
@@ -43,14 +45,19 @@ def read_parquet(path: Path, *, source: str, step_ms: int | None = None) -> Iter
         step_ms: how far apart the samples are meant to be; None takes a minute.
 
     Raises:
-        RecordingError: it is no Parquet file, or a column is missing.
+        RecordingError: it is no Parquet file, or a column is missing or of another type.
     """
     rows = _rows(path)
+    whole = rows.drop_nulls(("at_ms", "node", "uuid"))
+    nowhere, rows = len(rows) - len(whole), whole
+    if nowhere and not len(rows):
+        message = f"{path}: none of {nowhere} rows has at_ms, node and uuid; expected them in each"
+        raise RecordingError(message)
     described = _devices(rows)
     for day in rows.with_columns(day=pl.col("at_ms") // (24 * MS_PER_HOUR)).partition_by(
         "day", maintain_order=True
     ):
-        counted: Counter[str] = Counter()
+        counted, nowhere = Counter({NOWHERE: nowhere}), 0
         frame = _samples(day.join(described, on=_DEVICE), step_ms or _USUAL_STEP_MS, counted)
         yield Part(
             source=source,
@@ -70,12 +77,23 @@ def _rows(path: Path) -> pl.DataFrame:
         message = f"{path}: no column {', '.join(missing)}; expected {', '.join(_WANTED)}"
         raise RecordingError(message)
     copies = pl.col("copies") if "copies" in rows.columns else pl.lit(0)
-    return rows.select(
-        pl.col("at_ms").cast(pl.Int64),
-        *(pl.col(name).cast(pl.Categorical) for name in _TEXTS),
-        pl.col("activity", "fb_used_mib", "fb_total_mib"),
-        shares=copies.cast(pl.Int64),
-    ).sort("at_ms", maintain_order=True)
+    try:
+        read = rows.select(
+            pl.col("at_ms").cast(pl.Int64),
+            *(pl.col(name).cast(pl.Categorical) for name in _NAMES),
+            # A text that is null is one that is not there: rows are joined by it.
+            *(pl.col(name).cast(pl.Categorical).fill_null("") for name in _TEXTS if name not in _NAMES),
+            pl.col("activity", "fb_used_mib", "fb_total_mib").cast(pl.Float64),
+            shares=copies.cast(pl.Int64),
+        )
+    except pl.exceptions.PolarsError as cause:
+        message = f"{path}: a column is of another type ({cause}); expected whole at_ms, texts, and numbers"
+        raise RecordingError(message) from cause
+    for at_ms in read.select(pl.min("at_ms"), latest=pl.max("at_ms")).row(0):
+        if at_ms is not None and not is_instant(at_ms):
+            message = f"{path}: at_ms = {at_ms}: expected epoch milliseconds, as 1772442000000"
+            raise RecordingError(message)
+    return read.sort("at_ms", maintain_order=True)
 
 
 def _devices(rows: pl.DataFrame) -> pl.DataFrame:

@@ -18,6 +18,7 @@ from prometheus_api_client.exceptions import PrometheusApiClientException
 from collector.dcgm.answers import Part, Series, series_in, take_series
 from collector.dcgm.samples import Gathered, is_wanted
 from domain.errors import UnreachableError, UsageError
+from domain.gpu_fault import HEALTH_FIELDS
 from domain.gpu_sample import LONGEST_STEP_MS, Field
 from domain.window import MS_PER_SECOND
 
@@ -104,6 +105,34 @@ class Prometheus:
                 until_ms=(last + asked.step_seconds) * MS_PER_SECOND,
                 samples=gathered.samples(asked.step_seconds * MS_PER_SECOND),
             )
+
+    def health(self, asked: Range, *, points: int = CHUNK_POINTS) -> Iterator[list[Series]]:
+        """
+        What tells of faults of GPUs over a stretch of time, chunk by chunk, oldest first.
+
+        Raises:
+            UnreachableError: the server does not answer, or refuses.
+        """
+        for first, last in asked.chunks(points):
+            yield [
+                series
+                for name in HEALTH_FIELDS
+                for series in self._range(name, first, last, asked.step_seconds)
+            ]
+
+    def at_instant(self, query: str) -> list[tuple[dict[str, str], float]]:
+        """
+        What a query gives now: labels and value of each series; a histogram has no value and is left out.
+
+        Raises:
+            UnreachableError: the server does not answer, or refuses.
+        """
+        try:
+            result = self._client.custom_query(query)
+            return [(one["metric"], float(one["value"][1])) for one in result if "value" in one]
+        except (requests.RequestException, PrometheusApiClientException, ValueError, LookupError) as cause:
+            message = f"Prometheus at {self.url}: {query} gave no answer: {cause}"
+            raise UnreachableError(message) from cause
 
     def close(self) -> None:
         """Let go of the connections."""

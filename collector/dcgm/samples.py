@@ -5,8 +5,9 @@ Pure, and by whole columns: a fortnight of a large site is some ten million read
 """
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 import polars as pl
 
@@ -21,13 +22,23 @@ PARENT: Final = "a GPU that is cut into MIG instances, which are read too"
 NOT_PER_INSTANCE: Final = "GPU_UTIL of a MIG instance: not supported"
 
 _FIELDS: Final = {name: place for place, name in enumerate(Field)}
-_WANTED: Final = frozenset(str(name) for name in Field if name is not Field.SM)
-_KEY: Final = ("node", "device", "namespace", "pod", "pod_uid")
+FIELD_PLACES: Final = {str(name): place for name, place in _FIELDS.items()}
+WANTED: Final = frozenset(FIELD_PLACES) - {str(Field.SM)}
+_KEY: Final = ("source", "node", "device", "namespace", "pod", "pod_uid")
+_ROW: Final = ("source", "node", "device", "namespace", "pod", "at_ms")
+_DESCRIBED: Final = {
+    **dict.fromkeys(
+        ("source", "node", "device", "uuid", "gpu_model", "namespace", "pod", "pod_uid", "copy"), pl.String
+    ),
+    "instance": pl.Boolean,
+    "named_memory": pl.Float64,
+    "micro_gpus": pl.Int64,
+}
 
 
 def is_wanted(name: str) -> bool:
     """Whether a family becomes part of a sample."""
-    return name in _WANTED
+    return name in WANTED
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +76,7 @@ class Gathered:
     def series_of_text(self, labels: str) -> int | None:
         """The number of the series with these labels, as an exporter writes them; None where it has none."""
         try:
-            return self._by_labels[labels]
+            known = self._by_labels[labels]
         except KeyError:
             try:
                 known = self.series(labels_of(labels))
@@ -74,6 +85,9 @@ class Gathered:
                 return None
             self._by_labels[labels] = known
             return known
+        if known is None:
+            self.set_aside[NO_DEVICE] += 1
+        return known
 
     def series(self, labels: dict[str, str]) -> int | None:
         """The number of the series with these labels; None, and counted, where they name no device."""
@@ -117,73 +131,117 @@ class Gathered:
         for column in self._columns:
             column.clear()
         counted, self.set_aside = self.set_aside, Counter()
-        named = _described(self._series)
-        return Samples(_owned(_by_instant(read, named, counted), step_ms), counted)
+        named = described(Series("", *known) for known in self._series)
+        frame, aside = samples_of(read, named, step_ms=step_ms)
+        return Samples(frame.drop("source"), counted + aside.get("", Counter()))
 
 
-def _described(series: list[tuple[Device, Owner]]) -> pl.DataFrame:
-    """One row per series: what its labels say."""
-    instances = {(device.node, device.uuid) for device, _ in series if device.instance}
+class Series(NamedTuple):
+    """What the labels of a series say, and who told it."""
+
+    source: str
+    device: Device
+    owner: Owner
+
+
+def described(series: Iterable[Series]) -> pl.DataFrame:
+    """One row per series, numbered in their order: what its labels say."""
     rows = [
-        {
-            "series": place,
-            "node": device.node,
-            "device": device.name,
-            "gpu_model": device.model,
-            "namespace": owner.namespace,
-            "pod": owner.pod,
-            "pod_uid": owner.pod_uid,
-            "copy": owner.copy,
-            "instance": bool(device.instance),
-            "parent": not device.instance and (device.node, device.uuid) in instances,
-            "named_memory": device.memory_mib,
-            "micro_gpus": device.micro_gpus,
-        }
-        for place, (device, owner) in enumerate(series)
+        (
+            source,
+            device.node,
+            device.name,
+            device.uuid,
+            device.model,
+            owner.namespace,
+            owner.pod,
+            owner.pod_uid,
+            owner.copy,
+            bool(device.instance),
+            device.memory_mib,
+            device.micro_gpus,
+        )
+        for source, device, owner in series
     ]
-    text, truth = pl.String, pl.Boolean
-    schema = {"series": pl.Int64, **dict.fromkeys((*_KEY[:2], "gpu_model", *_KEY[2:], "copy"), text)}
-    schema |= {"instance": truth, "parent": truth, "named_memory": pl.Float64, "micro_gpus": pl.Int64}
-    return pl.DataFrame(rows, schema=schema)
+    return (
+        pl.DataFrame(rows, schema=_DESCRIBED, orient="row")
+        .with_row_index("series")
+        .cast({"series": pl.Int64})
+    )
 
 
-def _by_instant(read: pl.DataFrame, named: pl.DataFrame, counted: Counter[str]) -> pl.DataFrame:
+def samples_of(
+    read: pl.DataFrame, named: pl.DataFrame, *, step_ms: int
+) -> tuple[pl.DataFrame, dict[str, Counter[str]]]:
+    """
+    The samples of readings, and what of them was set aside, by source and cause.
+
+    Args:
+        read: one row per reading; series, field (its place in `Field`), at_ms, value.
+        named: one row per series, as `described` gives it.
+        step_ms: how far apart the source means to read.
+
+    Returns:
+        A frame with the columns of table `gpu_sample` less cluster and seq.
+    """
+    aside: dict[str, Counter[str]] = {}
+    wide = _by_instant(read, _with_parents(named), aside)
+    return _owned(wide, step_ms), aside
+
+
+def _with_parents(named: pl.DataFrame) -> pl.DataFrame:
+    """With whether a series is of a whole GPU of which there are instances as well."""
+    parent = ~pl.col("instance") & pl.col("instance").any().over("source", "node", "uuid")
+    return named.with_columns(parent=parent if named["instance"].any() else pl.lit(value=False))
+
+
+def _by_instant(read: pl.DataFrame, named: pl.DataFrame, aside: dict[str, Counter[str]]) -> pl.DataFrame:
     """One row per series and instant, with a column for each field; what is no value is null there."""
+    told = read
+    if named["instance"].any():
+        told = read.join(named.select("series", "instance", "parent"), on="series")
+        util_of_instance = pl.col("instance") & (pl.col("field") == _FIELDS[Field.UTIL])
+        for because, refused in ((PARENT, pl.col("parent")), (NOT_PER_INSTANCE, util_of_instance)):
+            _count(aside, told.filter(refused).with_columns(cause=pl.lit(because)), named)
+            told = told.filter(~refused)
     highest = pl.col("field").replace_strict(
         {_FIELDS[name]: limit for name, limit in HIGHEST.items()}, return_dtype=pl.Float64
     )
     value = pl.col("value")
     blank = pl.any_horizontal(value.is_between(first, last) for first, last in BLANKS)
-    # The order of `domain.gpu_sample.value_of`.
-    cause = (
-        pl.when(value.is_nan()).then(pl.lit(NoValue.NAN.value))
-        .when(value.is_infinite()).then(pl.lit(NoValue.INFINITE.value))
-        .when(blank).then(pl.lit(NoValue.BLANK.value))
-        .when((value < 0) | (value > highest)).then(pl.lit(NoValue.OUT_OF_RANGE.value))
-    )  # fmt: skip
-    told = read.join(named.select("series", "instance", "parent"), on="series").with_columns(cause=cause)
-    counted[PARENT] += int(told["parent"].sum())
-    told = told.filter(~pl.col("parent"))
-    util_of_instance = pl.col("instance") & (pl.col("field") == _FIELDS[Field.UTIL])
-    counted[NOT_PER_INSTANCE] += told.select(util_of_instance.sum()).item()
-    told = told.filter(~util_of_instance)
-    for number, because, count in told.group_by("field", "cause").len().rows():
-        if because is not None:
-            counted[f"{list(Field)[number]}: {because}"] += count
-    good = pl.when(pl.col("cause").is_null()).then(value)
+    # Each blank lies beyond the highest value of every field.
+    told = told.with_columns(good=value.is_between(0.0, highest))
+    if not told["good"].all():
+        # The order of `domain.gpu_sample.value_of`.
+        cause = (
+            pl.when(value.is_nan()).then(pl.lit(NoValue.NAN.value))
+            .when(value.is_infinite()).then(pl.lit(NoValue.INFINITE.value))
+            .when(blank).then(pl.lit(NoValue.BLANK.value))
+            .otherwise(pl.lit(NoValue.OUT_OF_RANGE.value))
+        )  # fmt: skip
+        name = pl.col("field").replace_strict(
+            {place: f"{name}: " for name, place in _FIELDS.items()}, return_dtype=pl.String
+        )
+        _count(aside, told.filter(~pl.col("good")).with_columns(cause=name + cause), named)
     wide = told.group_by("series", "at_ms").agg(
         *(
-            good.filter(pl.col("field") == _FIELDS[name]).max().alias(name.name)
+            value.filter(pl.col("good") & (pl.col("field") == _FIELDS[name])).max().alias(name.name)
             for name in Field
             if name is not Field.SM
         ),
-        (pl.len() - pl.col("field").n_unique()).alias("repeated"),
+        repeated=pl.len() - pl.col("field").n_unique(),
     )
-    counted[REPEATED] += int(wide["repeated"].sum())
-    for cause_of, count in list(counted.items()):
-        if not count:
-            del counted[cause_of]
+    again = wide.filter(pl.col("repeated") > 0).with_columns(cause=pl.lit(REPEATED))
+    _count(aside, again.select(pl.col("series", "cause").repeat_by("repeated").explode()), named)
     return wide.join(named, on="series")
+
+
+def _count(aside: dict[str, Counter[str]], told: pl.DataFrame, named: pl.DataFrame) -> None:
+    """Count what was told by source and cause; columns series and cause."""
+    if told.height:
+        by_source = told.join(named.select("series", "source"), on="series")
+        for source, because, count in by_source.group_by("source", "cause").len().rows():
+            aside.setdefault(source, Counter())[because] += count
 
 
 def _owned(wide: pl.DataFrame, step_ms: int) -> pl.DataFrame:
@@ -195,7 +253,7 @@ def _owned(wide: pl.DataFrame, step_ms: int) -> pl.DataFrame:
     driver's fields only.
     """
     has_copies = pl.col("copy").is_not_null() & (pl.col("pod") != "")
-    at_device = ("node", "device", "at_ms")
+    at_device = ("source", "node", "device", "at_ms")
     shared = wide.filter(has_copies.any().over(at_device)) if wide["copy"].count() else wide.clear()
     plain = wide.join(shared.select(at_device).unique(), on=at_device, how="anti") if shared.height else wide
     parts = [_row(plain).with_columns(shares=pl.lit(0, pl.Int64), per_process=pl.lit(value=False))]
@@ -205,16 +263,18 @@ def _owned(wide: pl.DataFrame, step_ms: int) -> pl.DataFrame:
         ).with_columns(ENGINE=pl.when(~pl.col("per_process")).then(pl.col("ENGINE")))
         parts.append(_row(own, "per_process"))
     rows = pl.concat(parts, how="diagonal")
-    one = rows.group_by("node", "device", "namespace", "pod", "at_ms").agg(
+    one = rows.group_by(*_ROW).agg(
         pl.col("gpu_model", "pod_uid", "activity", "engine", "memory_mib", "memory_total_mib").max(),
         pl.col("micro_gpus", "per_process").max(),
         pl.col("shares").sum(),
     )
-    total = pl.col("shares").sum().over("node", "namespace", "pod", "at_ms")
+    total = pl.col("shares").sum().over("source", "node", "namespace", "pod", "at_ms")
     return one.with_columns(
         step_ms=pl.lit(step_ms, pl.Int64),
-        pod_shares=pl.when(pl.col("pod") == "").then(0).otherwise(total),
-    ).sort("at_ms", "node", "device", "namespace", "pod")
+        pod_shares=pl.when(pl.col("pod") == "").then(0).otherwise(total)
+        if shared.height
+        else pl.lit(0, pl.Int64),
+    ).sort("at_ms", *_ROW[:-1])
 
 
 def _row(wide: pl.DataFrame, *further: str) -> pl.DataFrame:

@@ -1,11 +1,11 @@
-"""Jobs of batch/v1: suspended, resumed, complete, failed; the checkpoints they tell of."""
+"""Jobs of batch/v1: suspended, resumed, complete, failed."""
 
 import msgspec
 
 from collector.kube.placement import placement_of
 from collector.kube.requests import effective_gpu_requests
 from collector.raw import Condition, Int, Part, PodTemplate, RawObject
-from collector.wording import checkpoints, condition, created, description, owner
+from collector.wording import condition, created, description, owner
 from domain.facts import Fact, ObjectKind
 from domain.objects import Job
 
@@ -37,7 +37,7 @@ def facts(raw: RawJob, observed_ms: int) -> list[Fact]:
         for written in raw.status.conditions or ()
         if written.type in _CONDITIONS and (written.status == "True" or written.type == "Suspended")
     ]
-    return [creation, *conditions, *checkpoints(raw, creation), description(raw, creation, _body(raw))]
+    return [creation, *conditions, description(raw, creation, _body(raw))]
 
 
 def _body(raw: RawJob) -> Job:

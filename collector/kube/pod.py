@@ -1,18 +1,20 @@
 """Pods: created, bound, containers started and ended, deleted."""
 
 from collections.abc import Iterator
+from functools import lru_cache
+from typing import NamedTuple
 
 import msgspec
 
 from collector.kai.pod_words import kai_pod_group, kai_queue, kai_requests
 from collector.kube.placement import placement_of
 from collector.kube.requests import effective_gpu_requests
-from collector.raw import Condition, Int, Part, PodSpec, RawObject
+from collector.raw import ABSENT, NOT_WRITTEN, Condition, Int, Metadata, Part, PodSpec, RawObject
 from collector.wording import (
-    checkpoints,
+    body_text,
     condition,
     created,
-    description,
+    described,
     instant,
     instant_after_epoch,
     owner,
@@ -24,6 +26,7 @@ from domain.facts import Fact, Moment, ObjectKind, Transition
 from domain.objects import Pod
 
 KIND = ObjectKind.POD
+_ENDS = ("Succeeded", "Failed")
 _MARKED_FOR_REMOVAL = ("DisruptionTarget", "TerminationTarget")
 
 
@@ -61,29 +64,53 @@ class Status(Part):
     conditions: list[Condition] | None = None
     container_statuses: list[ContainerStatus] | None = None
     init_container_statuses: list[ContainerStatus] | None = None
-    resource_claim_statuses: list[ClaimStatus] | None = None
+    written_claims: msgspec.Raw = msgspec.field(default=NOT_WRITTEN, name="resourceClaimStatuses")
 
 
 class RawPod(RawObject):
-    spec: PodSpec = msgspec.field(default_factory=PodSpec)
+    written_spec: msgspec.Raw = msgspec.field(default=NOT_WRITTEN, name="spec")
     status: Status = msgspec.field(default_factory=Status)
+
+
+_SPEC = msgspec.json.Decoder(PodSpec)
+_CLAIMS = msgspec.json.Decoder(list[ClaimStatus] | None)
+
+
+class Said(NamedTuple):
+    """What a pod says of itself: its body as text, and what its transitions need of it."""
+
+    body: bytes
+    node: str
+    sidecars: frozenset[str | None]
 
 
 def facts(raw: RawPod, observed_ms: int) -> list[Fact]:
     """The transitions that one reading of a pod shows, and its description."""
     creation = created(raw, KIND, observed_ms)
-    return [
-        creation,
-        *_scheduling(raw, creation),
-        *_runs(raw, creation),
-        *_end(raw, creation),
-        *_deletion(raw, creation),
-        *checkpoints(raw, creation),
-        description(raw, creation, _body(raw)),
-    ]
+    metadata = raw.metadata
+    said = _said(
+        metadata.namespace,
+        labels=bytes(metadata.written_labels),
+        annotations=bytes(metadata.written_annotations),
+        owners=bytes(metadata.written_owners),
+        spec=bytes(raw.written_spec),
+        claims=bytes(raw.status.written_claims),
+    )
+    found: list[Fact] = [creation]
+    status = raw.status
+    if status.conditions or said.node:
+        found += _scheduling(raw, creation, said.node)
+    if status.container_statuses or status.init_container_statuses:
+        found += _runs(raw, creation, said.sidecars)
+    if status.phase in _ENDS:
+        found.append(_end(status, creation))
+    if metadata.deletion_timestamp:
+        found += _deletion(raw, creation)
+    found.append(described(raw, creation, said.body))
+    return found
 
 
-def _scheduling(raw: RawPod, creation: Transition) -> Iterator[Fact]:
+def _scheduling(raw: RawPod, creation: Transition, node: str) -> Iterator[Fact]:
     bound = False
     for written in raw.status.conditions or ():
         if written.type == "PodScheduled" and written.status == "True":
@@ -96,18 +123,17 @@ def _scheduling(raw: RawPod, creation: Transition) -> Iterator[Fact]:
                     moment=Moment.BOUND,
                     at_ms=at_ms,
                     observed_ms=creation.observed_ms,
-                    subject=raw.spec.node_name or "",
+                    subject=node,
                 )
         elif (written.type == "PodScheduled" and written.status == "False") or (
             written.type in _MARKED_FOR_REMOVAL and written.status == "True"
         ):
             yield condition(creation, written)
-    if raw.spec.node_name and not bound:
-        yield seen(creation, Moment.BOUND, subject=raw.spec.node_name)
+    if node and not bound:
+        yield seen(creation, Moment.BOUND, subject=node)
 
 
-def _runs(raw: RawPod, creation: Transition) -> Iterator[Fact]:
-    sidecars = {c.name for c in raw.spec.init_containers or () if c.restart_policy == "Always"}
+def _runs(raw: RawPod, creation: Transition, sidecars: frozenset[str | None]) -> Iterator[Fact]:
     for status in raw.status.init_container_statuses or ():
         yield from _runs_of(status, "sidecar" if status.name in sidecars else "init", creation)
     for status in raw.status.container_statuses or ():
@@ -157,15 +183,12 @@ def _container_end(run: Terminated, name: str, role: str, creation: Transition) 
     )
 
 
-def _end(raw: RawPod, creation: Transition) -> Iterator[Fact]:
-    phase, reason = raw.status.phase or "", raw.status.reason or ""
-    if phase not in ("Succeeded", "Failed"):
-        return
-    at_ms = _finished_ms(raw.status)
+def _end(status: Status, creation: Transition) -> Transition:
+    phase, reason = status.phase or "", status.reason or ""
+    at_ms = _finished_ms(status)
     if at_ms is None:
-        yield seen(creation, Moment.ENDED, state=phase, reason=reason)
-        return
-    yield Transition(
+        return seen(creation, Moment.ENDED, state=phase, reason=reason)
+    return Transition(
         uid=creation.uid,
         kind=KIND,
         moment=Moment.ENDED,
@@ -211,37 +234,56 @@ def _deletion(raw: RawPod, creation: Transition) -> Iterator[Fact]:
     )
 
 
-def _body(raw: RawPod) -> Pod:
-    labels = raw.metadata.labels or {}
-    annotations = raw.metadata.annotations or {}
+# A pod says the same in most of its readings, and they come close together.
+@lru_cache(maxsize=1 << 11)
+def _said(
+    namespace: str | None, *, labels: bytes, annotations: bytes, owners: bytes, spec: bytes, claims: bytes
+) -> Said:
+    metadata = Metadata(
+        namespace=namespace,
+        written_labels=msgspec.Raw(labels),
+        written_annotations=msgspec.Raw(annotations),
+        written_owners=msgspec.Raw(owners),
+    )
+    read = PodSpec() if spec in ABSENT else _SPEC.decode(spec)
+    made = _CLAIMS.decode(claims) if claims else None
+    return Said(
+        body=body_text(_body(metadata, read, made)),
+        node=read.node_name or "",
+        sidecars=frozenset(c.name for c in read.init_containers or () if c.restart_policy == "Always"),
+    )
+
+
+def _body(metadata: Metadata, spec: PodSpec, claims: list[ClaimStatus] | None) -> Pod:
+    labels = metadata.labels or {}
+    annotations = metadata.annotations or {}
     return Pod(
-        owner=owner(raw.metadata),
+        owner=owner(metadata),
         labels=labels,
-        node=raw.spec.node_name or "",
-        gpu_requests=kai_requests(raw.metadata, effective_gpu_requests(raw.spec)),
-        gates=tuple(gate.name or "" for gate in raw.spec.scheduling_gates or ()),
-        containers=max(len(raw.spec.containers or ()), 1),
-        scheduler=raw.spec.scheduler_name or "",
-        priority=raw.spec.priority or 0,
-        priority_class=raw.spec.priority_class_name or "",
+        node=spec.node_name or "",
+        gpu_requests=kai_requests(metadata, effective_gpu_requests(spec)),
+        gates=tuple(gate.name or "" for gate in spec.scheduling_gates or ()),
+        containers=max(len(spec.containers or ()), 1),
+        scheduler=spec.scheduler_name or "",
+        priority=spec.priority or 0,
+        priority_class=spec.priority_class_name or "",
         kueue_workload=annotations.get("kueue.x-k8s.io/workload", ""),
         kueue_pod_group=labels.get("kueue.x-k8s.io/pod-group-name", ""),
         kueue_queue=labels.get("kueue.x-k8s.io/queue-name", ""),
         volcano_pod_group=annotations.get("scheduling.k8s.io/group-name", ""),
         plugin_pod_group=labels.get("scheduling.x-k8s.io/pod-group", ""),
-        kai_pod_group=kai_pod_group(raw.metadata),
-        scheduling_group=(raw.spec.scheduling_group.pod_group_name if raw.spec.scheduling_group else None)
-        or "",
-        queue=kai_queue(raw.metadata) or yunikorn_queue(raw.metadata, raw.spec),
-        claims=tuple(_claims(raw)),
-        yunikorn=yunikorn_task(raw.metadata, raw.spec),
-        placement=placement_of(raw.spec),
+        kai_pod_group=kai_pod_group(metadata),
+        scheduling_group=(spec.scheduling_group.pod_group_name if spec.scheduling_group else None) or "",
+        queue=kai_queue(metadata) or yunikorn_queue(metadata, spec),
+        claims=tuple(_claims(spec, claims)),
+        yunikorn=yunikorn_task(metadata, spec),
+        placement=placement_of(spec),
     )
 
 
-def _claims(raw: RawPod) -> Iterator[PodClaim]:
+def _claims(spec: PodSpec, claims: list[ClaimStatus] | None) -> Iterator[PodClaim]:
     """Claims of the pod's spec; the one that stands for an extended resource is not among them."""
-    made = {one.name: one.resource_claim_name or "" for one in raw.status.resource_claim_statuses or ()}
-    for used in raw.spec.resource_claims or ():
+    made = {one.name: one.resource_claim_name or "" for one in claims or ()}
+    for used in spec.resource_claims or ():
         name = used.resource_claim_name or made.get(used.name, "")
         yield PodClaim(name=name, own=bool(used.resource_claim_template_name))

@@ -13,7 +13,7 @@ from time import monotonic
 
 import msgspec
 
-from collector.decoding import UNREADABLE, is_older
+from collector.decoding import UNREADABLE, is_older, read_object
 from collector.kube.client import Connection, LineStream
 from collector.kube.discovery import discover, version_path
 from collector.kube.refusal import refused, told_by_line
@@ -26,6 +26,7 @@ from collector.kube.watch_steps import (
     next_place,
     wait_seconds,
 )
+from collector.raw import RawObject
 from collector.shared_intake import SharedIntake
 from collector.translator import Translator
 from domain.errors import UnreachableError
@@ -149,7 +150,7 @@ class KindReader:
                 case Action.LIST:
                     return self._if_there(self._list(place))
                 case Action.WATCH:
-                    return self._if_there(self._watch(place))
+                    return self._if_there(self.watch(place))
         except (UnreachableError, *UNREADABLE) as cause:
             return Answered(outcome=Outcome.BROKEN, because=str(cause))
 
@@ -195,7 +196,8 @@ class KindReader:
             self._intake.relisted(self._translator, listing.items, version, listing.observed_ms)
         return Answered(outcome=Outcome.LISTED, resource_version=version)
 
-    def _watch(self, place: Place) -> Answered:
+    def watch(self, place: Place) -> Answered:
+        """Follow one watch from a place until it ends, and say how it ended."""
         # Spread over one to two times the length, so that not all watches end at once.
         seconds = round(self._pace.watch_seconds * (1 + self._draw()))
         params = {
@@ -257,9 +259,13 @@ class KindReader:
         event_type, payload = split_line(line)
         if event_type == "ERROR":
             return told_by_line(payload)
-        head = _HEAD.decode(payload)
+        read = self._decoded(payload)
         self._gets_bookmarks |= event_type == "BOOKMARK"
-        seen = head.metadata.resource_version
+        seen = (
+            (read.metadata.resource_version or "")
+            if read
+            else _HEAD.decode(payload).metadata.resource_version
+        )
         is_old = is_older(seen, resource_version)
         if event_type == "BOOKMARK" and is_old:
             # A replayed event may be old; a bookmark says where the server is now.
@@ -270,9 +276,16 @@ class KindReader:
             because = f"an event of {seen}, from before the list at {self._listed}"
             return Answered(outcome=Outcome.LOST, because=because)
         self._seen_ms = max(self._clock.now_ms(), self._seen_ms)  # somebody may set the clock back
-        self._intake.see(self._translator, event_type, payload, self._seen_ms)
+        self._intake.see(self._translator, event_type, payload, self._seen_ms, read=read)
         newest = resource_version if is_old or not seen else seen
         return Answered(outcome=Outcome.CLOSED, resource_version=newest, lived=True)
+
+    def _decoded(self, payload: bytes) -> RawObject | None:
+        """The object of a line; None where the intake must say what is wrong with it."""
+        try:
+            return read_object(payload, self._translator.raw)
+        except UNREADABLE:
+            return None
 
 
 _UNTIL_PROBED = (Outcome.NO_PERMISSION, Outcome.NOT_INSTALLED)

@@ -43,6 +43,8 @@ class Spec(Part):
 
 
 class PodSetAssignment(Part):
+    name: str | None = None
+    count: Int | None = None
     flavors: Strings | None = None
     resource_usage: Quantities | None = None
 
@@ -66,11 +68,17 @@ class SchedulingStats(Part):
     evictions: list[EvictionCount] | None = None
 
 
+class ReclaimablePod(Part):
+    name: str | None = None
+    count: Int | None = None
+
+
 class Status(Part):
     conditions: list[Condition] | None = None
     admission: Admission | None = None
     admission_checks: list[CheckState] | None = None
     scheduling_stats: SchedulingStats | None = None
+    reclaimable_pods: list[ReclaimablePod] | None = None
     cluster_name: str | None = None
 
 
@@ -117,7 +125,7 @@ def _body(raw: RawWorkload, evictions: dict[str, int]) -> Workload:
         priority=spec.priority or 0,
         priority_class=by_reference or spec.priority_class_name or "",
         pod_sets=tuple(_pod_set(pod_set) for pod_set in spec.pod_sets or ()),
-        reserved=_reserved(admission),
+        reserved=_reserved(raw.status),
         checks={check.name or "": check.state or "" for check in raw.status.admission_checks or ()},
         evictions=evictions,
         slice_of=(raw.metadata.annotations or {}).get(_SLICE_OF, ""),
@@ -137,12 +145,22 @@ def _pod_set(written: RawPodSet) -> PodSet:
     )
 
 
-def _reserved(admission: Admission | None) -> dict[str, Resources]:
-    """Totals by flavor and resource; `resourceUsage` is already a total over the pods."""
+def _reserved(status: Status) -> dict[str, Resources]:
+    """
+    Totals by flavor and resource; `resourceUsage` is already a total over the pods.
+
+    Kueue leaves it as it was admitted, and gives the quota of pods that are done back all the same.
+    """
+    admission = status.admission
+    done = {one.name: one.count or 0 for one in status.reclaimable_pods or ()}
     reserved: dict[str, Resources] = {}
     for assignment in (admission.pod_set_assignments if admission else None) or ():
-        flavors = assignment.flavors or {}
-        for resource, count in gpu_counts(assignment.resource_usage).items():
+        flavors, pods = assignment.flavors or {}, assignment.count or 0
+        kept = max(0, pods - done.get(assignment.name, 0))
+        for resource, whole in gpu_counts(assignment.resource_usage).items():
+            count = whole * kept // pods if pods else whole
+            if not count:
+                continue
             of_flavor = reserved.setdefault(flavors.get(resource, ""), {})
             of_flavor[resource] = of_flavor.get(resource, 0) + count
     return reserved

@@ -5,7 +5,7 @@ import msgspec
 from collector.kube.placement import placement_of
 from collector.kube.requests import effective_gpu_requests
 from collector.raw import Int, Part, PodTemplate, RawObject
-from collector.wording import checkpoints, created, description, instant, owner, seen
+from collector.wording import created, description, instant, owner, seen
 from domain.facts import Fact, Moment, ObjectKind, Transition
 from domain.objects import Resources, VolcanoJob
 from domain.placement import Placement
@@ -42,8 +42,7 @@ class RawVolcanoJob(RawObject):
 def facts(raw: RawVolcanoJob, observed_ms: int) -> list[Fact]:
     """The phase that one reading of a Volcano Job shows, and its description."""
     creation = created(raw, KIND, observed_ms)
-    told = [*_phase(raw, creation), *checkpoints(raw, creation)]
-    return [creation, *told, description(raw, creation, _body(raw))]
+    return [creation, *_phase(raw, creation), description(raw, creation, _body(raw))]
 
 
 def _phase(raw: RawVolcanoJob, creation: Transition) -> list[Transition]:

@@ -6,7 +6,7 @@ import plotly.graph_objects as go
 
 from dashboard.shared import format as text
 from dashboard.shared import node_grid
-from dashboard.shared.charts import ACCENT, Figure
+from dashboard.shared.charts import ACCENT, Figure, Labelled
 
 # Of each day's capacity; what was held holds what was productive.
 _PART_COLOURS = {"held": "#7FB2D9", "productive": "#0072B2"}
@@ -17,7 +17,7 @@ _ROW_PIXELS = 30
 _PATTERNS = ("", "/", ".", "x", "-", "+")
 
 
-def ladder(left: Mapping[tuple[str, str], float]) -> Figure:
+def ladder(left: Mapping[tuple[str, str], Labelled]) -> Figure:
     """
     What pods of each size leave over of what is free: bars by size, a group per model.
 
@@ -31,10 +31,11 @@ def ladder(left: Mapping[tuple[str, str], float]) -> Figure:
     for place, model in enumerate(sorted({model for model, _ in left})):
         figure.add_bar(
             x=sizes,
-            y=[left.get((model, size)) for size in sizes],
+            y=[left[model, size].length if (model, size) in left else None for size in sizes],
+            customdata=[left[model, size].shown if (model, size) in left else "" for size in sizes],
             name=model or "(not known)",
             marker={"color": ACCENT, "pattern": {"shape": _PATTERNS[place % len(_PATTERNS)]}},
-            hovertemplate=f"{model}, size %{{x}}: %{{y:.1%}} of what is free<extra></extra>",
+            hovertemplate=f"{model}, size %{{x}}: %{{customdata}} of what is free<extra></extra>",
         )
     figure.update_layout(
         barmode="group",
@@ -49,7 +50,7 @@ def ladder(left: Mapping[tuple[str, str], float]) -> Figure:
     return figure
 
 
-def parts_by_day(parts: Mapping[tuple[str, str], float]) -> Figure:
+def parts_by_day(parts: Mapping[tuple[str, str], Labelled]) -> Figure:
     """
     What was held and productive of each day's capacity, side by side.
 
@@ -61,10 +62,11 @@ def parts_by_day(parts: Mapping[tuple[str, str], float]) -> Figure:
     for part, colour in _PART_COLOURS.items():
         figure.add_bar(
             x=days,
-            y=[parts.get((day, part)) for day in days],
+            y=[parts[day, part].length if (day, part) in parts else None for day in days],
+            customdata=[parts[day, part].shown if (day, part) in parts else "" for day in days],
             name=part,
             marker_color=colour,
-            hovertemplate=f"%{{x}}: %{{y:.1%}} {part}<extra></extra>",
+            hovertemplate=f"%{{x}}: %{{customdata}} {part}<extra></extra>",
         )
     figure.update_layout(
         barmode="group",

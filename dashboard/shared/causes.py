@@ -33,9 +33,9 @@ _CAUSES: Final = (
         Cause(plainly="this is not JSON", remedy=RECORD_AGAIN),
     ),
     (
-        ("no metadata.uid",),
+        ("no metadata.uid", "no metadata.name"),
         Cause(
-            plainly="objects without a uid: no API server wrote them",
+            plainly="objects without a uid or a name: no API server wrote them",
             remedy="Look at what wrote the recording; kubectl's own output has the uid.",
         ),
     ),

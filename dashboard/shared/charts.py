@@ -105,6 +105,17 @@ class WaitDot:
     lower_bound: bool = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Labelled:
+    """The length of a bar, and its text with what limits it, such as `≥`."""
+
+    length: float
+    shown: str
+
+
+_NO_BAR = Labelled(length=0.0, shown="0")
+
+
 def naive_utc(at: datetime) -> datetime:
     """The instant as Plotly wants it: UTC without a zone, or it would follow the browser's."""
     return at.astimezone(UTC).replace(tzinfo=None)
@@ -188,7 +199,7 @@ def depth_bars(depth: Mapping[tuple[str, str], float], unit: str) -> Figure:
     return figure
 
 
-def cause_bars(hours: Mapping[tuple[str, str], float]) -> Figure:
+def cause_bars(hours: Mapping[tuple[str, str], Labelled]) -> Figure:
     """
     GPU-hours held by cause: one bar per line, its causes stacked in the order of `CAUSE_COLOURS`.
 
@@ -198,15 +209,16 @@ def cause_bars(hours: Mapping[tuple[str, str], float]) -> Figure:
     lines = sorted({line for line, _ in hours}, reverse=True)
     figure = go.Figure()
     for cause, colour in CAUSE_COLOURS.items():
-        values = [hours.get((line, cause), 0.0) for line in lines]
-        if any(values):
+        bars = [hours.get((line, cause), _NO_BAR) for line in lines]
+        if any(bar.length for bar in bars):
             figure.add_bar(
-                x=values,
+                x=[bar.length for bar in bars],
                 y=lines,
                 name=text.words(cause),
                 orientation="h",
                 marker_color=colour,
-                hovertemplate=f"%{{y}}, {text.words(cause)}: %{{x:,.1f}} GPU-hours<extra></extra>",
+                customdata=[bar.shown for bar in bars],
+                hovertemplate=f"%{{y}}, {text.words(cause)}: %{{customdata}} GPU-hours<extra></extra>",
             )
     figure.update_layout(
         barmode="stack",

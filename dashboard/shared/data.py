@@ -76,6 +76,10 @@ class Answer:
         """The sum of the defined values, for counts."""
         return sum(row.value for row in self.rows if row.value is not None)
 
+    def total_shown(self) -> str:
+        """The sum of the defined values as text; a lower bound where one of them is."""
+        return text.bounded(self.total(), self.unit, lower_bound=any(row.lower_bound for row in self.rows))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricInfo:
@@ -316,6 +320,24 @@ def sources(*, as_of: str = "") -> dict[str, Json]:
     """How far each source was read, and what was set aside."""
     reply: dict[str, Json] = get("sources", {"as_of": as_of})
     return reply
+
+
+def kueue_checks() -> list[dict[str, Json]]:
+    """Kueue's own figures beside ours; empty where nobody compares them, or the API does not tell."""
+    try:
+        rows: list[dict[str, Json]] = get("kueue-checks", {})["rows"]
+    except NotFoundError:
+        return []
+    return rows
+
+
+def gpu_faults(*, as_of: str = "") -> list[dict[str, Json]]:
+    """What happened to GPUs, the newest first; empty where the API does not tell."""
+    try:
+        rows: list[dict[str, Json]] = get("gpu-faults", {"as_of": as_of})["rows"]
+    except NotFoundError:
+        return []
+    return rows
 
 
 def now() -> datetime:

@@ -116,14 +116,18 @@ def quantity(value: float | None, unit: str) -> str:
     return gpus(value)
 
 
-def share(ratio: float) -> str:
+def share(ratio: float, *, lower_bound: bool = False) -> str:
     """
-    A part of a whole, in a sentence.
+    A part of a whole, in a sentence; of a lower bound that is too small to be written: more than nothing.
 
     >>> [share(ratio) for ratio in (0.0, 0.004, 0.47)]
     ['0 %', '<1 %', '47 %']
+    >>> [share(ratio, lower_bound=True) for ratio in (0.004, 0.47)]
+    ['> 0 %', '≥ 47 %']
     """
-    return "<1 %" if 0 < ratio < _LEAST_SHARE else f"{100 * ratio:.0f} %"
+    if 0 < ratio < _LEAST_SHARE:
+        return "> 0 %" if lower_bound else "<1 %"
+    return f"{'≥ ' if lower_bound else ''}{100 * ratio:.0f} %"
 
 
 def bounded(value: float | None, unit: str, *, lower_bound: bool = False, few: bool = False) -> str:

@@ -79,15 +79,31 @@ def banners() -> None:
             f"**No data of cluster {cluster}.** None of its sources was read yet; "
             "the page *Sources* says why."
         )
-    stale = [row for row in rows if row["stale"]]
+    refused = [row for row in rows if row["state"] == "not_permitted"]
+    if refused:
+        st.warning(refused_sentence(refused))
+    stale = [row for row in rows if row["stale"] and row not in refused]
     if stale:
         st.warning(stale_sentence(stale))
 
 
 def never_read(rows: list[dict[str, data.Json]]) -> list[str]:
     """Clusters of which nothing at all was read."""
-    known = {row["cluster"] for row in rows if row["state"] == "never_read"}
+    known = {row["cluster"] for row in rows if row["state"] in {"never_read", "not_permitted"}}
     return sorted(known - {row["cluster"] for row in rows if row["seen_at"]})
+
+
+def refused_sentence(refused: list[dict[str, data.Json]]) -> str:
+    """Which kinds the account may not read, and what cannot be told without them."""
+    named = "; ".join(
+        f"{row['kind']} of {row['cluster']}: {row['missing'] or 'something'}"
+        for row in refused[:_SOURCES_NAMED]
+    )
+    more = len(refused) - _SOURCES_NAMED
+    return (
+        f"**Not permitted to read {text.count(len(refused), 'source')}.** {named}"
+        f"{f'; and {more} more' if more > 0 else ''}. The page *Sources* says what to grant."
+    )
 
 
 def stale_sentence(stale: list[dict[str, data.Json]]) -> str:

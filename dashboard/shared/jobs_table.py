@@ -38,6 +38,12 @@ COLUMNS = (
     Column(
         key="preemptions", title="Preempted", help="How often another workload took its place.", number=True
     ),
+    Column(
+        key="wasted",
+        title="Wasted, GPU-h",
+        help="What its holder could have spared, from its submission on; ≥ where some activity is unknown.",
+        number=True,
+    ),
     Column(key="submitted", title="Submitted", help="In UTC.", number=True),
 )
 
@@ -75,8 +81,14 @@ def row(workload: dict[str, Json], target_seconds: float | None) -> dict[str, Ce
         "now": "" if now is None else waited(now),
         "again": text.duration(workload["requeue_wait_seconds"]) if workload["requeue_wait_seconds"] else "",
         "preemptions": str(workload["preemptions"] or ""),
+        "wasted": wasted(workload) if workload["wasted_gpu_hours"] is not None else "",
         "submitted": text.instant(text.parse_instant(workload["submitted_at"])),
     }
+
+
+def wasted(workload: dict[str, Json]) -> str:
+    """GPU-hours that a workload's holder wasted."""
+    return text.bounded(workload["wasted_gpu_hours"], "gpu_hours", lower_bound=workload["wasted_lower_bound"])
 
 
 def show(workloads: Iterable[dict[str, Json]], targets: Answer, *, caption: str) -> None:

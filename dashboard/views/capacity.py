@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import streamlit as st
 
-from dashboard.shared import capacity_charts, charts, data, filters, frame, tables
+from dashboard.shared import capacity_charts, charts, data, filters, frame, report_tables, tables
 from dashboard.shared import format as text
 from dashboard.shared.data import Json, MetricInfo
 from dashboard.shared.tables import Cell, Column
@@ -46,6 +46,7 @@ def _draw() -> None:
     (st.warning if verdict.startswith("Buy") else st.info)(f"**{verdict}** {' '.join(more)}")
     _by_day(report, days)
     _pools(registry, asked)
+    report_tables.show(registry, "capacity", "buy or tune", asked)
 
 
 def _filters() -> dict[str, str]:
@@ -61,7 +62,10 @@ def _filters() -> dict[str, str]:
 def _by_day(report: Json, days: Json) -> None:
     st.subheader("Conditions of buying, day by day", anchor=False)
     values = {
-        (text.instant(text.parse_instant(row["until"]))[:10], key): row[key]["value"]
+        (text.instant(text.parse_instant(row["until"]))[:10], key): charts.Labelled(
+            length=row[key]["value"],
+            shown=text.bounded(row[key]["value"], "ratio", lower_bound=row[key]["lower_bound"]),
+        )
         for row in days["rows"]
         for key in ("held", "productive")
         if row[key]["value"] is not None

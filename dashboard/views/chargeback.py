@@ -9,7 +9,9 @@ import streamlit as st
 from dashboard.shared import charts, data, filters, frame, tables
 from dashboard.shared import format as text
 from dashboard.shared.data import Json
+from dashboard.shared.statement_words import COMMON, HELP, KINDS, NO_ACTIVITY, NOTES, ROUNDED
 from dashboard.shared.tables import Cell, Column
+from domain.observed import coverage_words
 
 # Less is written as 0.0.
 _LEAST_HOURS = 0.05
@@ -17,26 +19,6 @@ LEAD = "Who held which GPU-hours in a month, what they were good for, and what t
 CURRENT = "current"
 MONTHS_OFFERED = 13
 UNKNOWN_SHOWN = 20
-# Lines of a statement that belong to no team.
-COMMON = {
-    "__idle__": "(idle capacity)",
-    "__unallocated__": "(borne by nobody)",
-    "__unavailable__": "(unavailable capacity)",
-    "__overlap__": "(held twice, taken off)",
-    "__set_aside__": "(records set aside)",
-    "__no_team__": "(quota that no team used yet)",
-    "unassigned": "unassigned",
-}
-# The kinds of lines, as an invoice calls them.
-KINDS = {
-    "held": "Held by teams",
-    "idle_share": "Idle capacity, borne by teams",
-    "unavailable_share": "Unavailable capacity, borne by teams",
-    "idle": "Idle capacity",
-    "unavailable": "Unavailable capacity",
-    "overlap": "Held twice, taken off",
-    "loss_adjustment": "Loss adjustment: of earlier days, not useful after all",
-}
 UNKNOWN_COLUMNS = (
     Column(key="node", title="Node"),
     Column(key="from", title="From"),
@@ -44,27 +26,6 @@ UNKNOWN_COLUMNS = (
     Column(key="because", title="What is not known"),
 )
 BOUNDED = frozenset({"useful_gpu_hours", "not_useful_gpu_hours"})
-NO_ACTIVITY = "nobody saw whether the GPUs did anything: no GPU metrics are read"
-HELP = {
-    "all": "What is on the line: held, and for the common lines idle, unavailable or held twice.",
-    "held": "GPUs times the hours for which the team's pods held them.",
-    "useful": "Held while running, with activity, and not lost later.",
-    "not_useful": "Held for any other known cause; what its holder could have spared is on the page Waste.",
-    "unattributed": "Held, and no cause is known yet.",
-    "list": "At the public price.",
-    "effective": "At the negotiated price, with commitments spread over their use.",
-    "billed": "What the team pays: the effective cost in a chargeback, 0 in a showback.",
-    "unit": "Effective cost of everything, idle capacity too, per useful GPU-hour; at most that, where the"
-    " useful hours are a lower bound.",
-    "commitment": "Quota that was neither used nor lent.",
-    "adjusted": "Booked as useful on an earlier day and known as lost or idle since: taken off useful here."
-    " The hours were paid when they were held, so it costs nothing.",
-    "lent": "Unused quota that others of the pool used meanwhile.",
-    "borrowed": "Held above the own quota.",
-    "worth": "At the average effective price of the GPU model that day. A note: it is in no cost above.",
-}
-# Name in the statement, title.
-NOTES = (("lent", "Lent"), ("borrowed", "Borrowed"), ("unused_commitment", "Unused"))
 
 
 def main() -> None:
@@ -116,23 +77,27 @@ def months_until(at: datetime) -> list[str]:
 
 def verdict(statement: dict[str, Json]) -> str:
     """
-    The month in a sentence: what it came to, and whose the largest part is.
+    The month in a sentence: what it came to, whose the largest part is, and how much of it was observed.
 
     Args:
         statement: by team.
     """
     total, currency = statement["total"], statement["currency"]
     teams = [row for row in statement["rows"] if not row["team"].startswith("__") and row["held_gpu_hours"]]
-    until = "" if statement["complete"] else " so far"
+    until = "" if statement["over"] else " so far"
+    missing = coverage_words(statement["coverage"], windowed=True)
+    rest = f" Not complete: {missing}." if missing else ""
     came_to = f"{_amount(total['effective_cost'])} {currency}; " if currency else ""
     held = f"{_hours(total['held_gpu_hours'])} GPU-hours were held"
     sentence = f"{statement['month']}{until}: {came_to}{held}"
     if not teams:
-        return f"{sentence} by no team."
+        return f"{sentence} by no team.{rest}"
     biggest = max(teams, key=lambda row: (row["held_gpu_hours"], row["team"]))
     whole = total["held_gpu_hours"]
     share = f" ({text.share(biggest['held_gpu_hours'] / whole)})" if whole else ""
-    return f"{sentence}, most by {biggest['team']}: {_hours(biggest['held_gpu_hours'])} GPU-hours{share}."
+    return (
+        f"{sentence}, most by {biggest['team']}: {_hours(biggest['held_gpu_hours'])} GPU-hours{share}.{rest}"
+    )
 
 
 def _tiles(statement: dict[str, Json]) -> None:
@@ -255,6 +220,8 @@ def _invoice(statement: dict[str, Json]) -> None:
         [*lines, line("= the invoice", statement["total"], caused=True)],
         caption="the invoice by kind",
     )
+    if currency:
+        st.caption(ROUNDED)
 
 
 def _quotas(statement: dict[str, Json]) -> None:

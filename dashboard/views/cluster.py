@@ -4,7 +4,17 @@ from collections.abc import Mapping
 
 import streamlit as st
 
-from dashboard.shared import capacity_charts, charts, data, filters, frame, node_grid, tables
+from dashboard.shared import (
+    capacity_charts,
+    charts,
+    data,
+    filters,
+    frame,
+    gpu_faults,
+    node_grid,
+    report_tables,
+    tables,
+)
 from dashboard.shared import format as text
 from dashboard.shared.data import Answer, MetricInfo
 from dashboard.shared.tables import Cell, Column
@@ -51,6 +61,10 @@ def _draw() -> None:
     _models(registry, answers)
     _ladder(registry, asked)
     _nodes(asked)
+    faults = data.gpu_faults(as_of=filters.from_url("as_of"))
+    only = asked.get("cluster")
+    gpu_faults.show([fault for fault in faults if only in {None, fault["cluster"]}])
+    report_tables.show(registry, "fragmentation", "fragmentation", asked)
 
 
 def _filters() -> dict[str, str]:
@@ -67,16 +81,16 @@ def _filters() -> dict[str, str]:
 
 def _verdict(answers: Mapping[str, Answer]) -> None:
     free, stuck = answers["free_gpus"].total(), answers["fragmented_gpus"].total()
-    there = f"{text.gpus(free)} of {text.gpus(answers['capacity_gpus'].total())} GPUs are free"
+    shown = {name: answer.total_shown() for name, answer in answers.items()}
+    there = f"{shown['free_gpus']} of {shown['capacity_gpus']} GPUs are free"
     if not free:
         st.info(f"{there}.")
     elif not stuck:
         st.success(f"{there}; none of them is out of reach of those who wait.")
     else:
-        back = answers["reclaimable_gpus"].total()
         st.warning(
-            f"{there}, but {text.gpus(stuck)} of them are of no use to anybody who waits; "
-            f"a repack of work that may be moved would give back {text.gpus(back)}."
+            f"{there}, but {shown['fragmented_gpus']} of them are of no use to anybody who waits; "
+            f"a repack of work that may be moved would give back {shown['reclaimable_gpus']}."
         )
 
 
@@ -119,7 +133,12 @@ def _ladder(registry: dict[str, MetricInfo], asked: dict[str, str]) -> None:
         help=frame.help_of(registry, ladder.metric),
     )
     if steps:
-        values = {(row.labels["gpu_model"], row.labels["size"]): row.value or 0.0 for row in steps}
+        values = {
+            (row.labels["gpu_model"], row.labels["size"]): charts.Labelled(
+                length=row.value or 0.0, shown=row.shown(ladder.unit)
+            )
+            for row in steps
+        }
         st.plotly_chart(
             capacity_charts.ladder(values),
             config=charts.CONFIG,

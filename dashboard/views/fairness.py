@@ -5,7 +5,7 @@ from datetime import datetime
 
 import streamlit as st
 
-from dashboard.shared import charts, data, filters, frame, tables
+from dashboard.shared import charts, data, filters, frame, report_tables, tables
 from dashboard.shared import format as text
 from dashboard.shared.data import Answer, MetricInfo, Value
 from dashboard.shared.tables import Cell, Column
@@ -83,6 +83,7 @@ def _draw() -> None:
         _loans(states, pools["from_unassigned_gpus"], inside)
     _ledger(registry, asked, states["debt"], lines, window)
     frame.freshness([*states.values(), *pools.values()])
+    report_tables.show(registry, "fairness", "fairness", asked | {"window": window})
 
 
 def _filters() -> tuple[dict[str, str], str, str]:
@@ -293,6 +294,7 @@ def _ledger(
             | {"closing": shown(debts)}
         )
     tables.show(columns, rows, caption="ledger of the fairness debt")
+    frame.freshness([*parts.values(), debts])
 
 
 def _definition(registry: dict[str, MetricInfo], metric: str) -> str:

@@ -52,10 +52,10 @@ def _cluster_tiles(
     for name in ("preemptions_total", "evictions_total"):
         answers[name] = data.increase(name, window=window, asked=asked)
     tiles = st.columns(5)
-    asking = text.gpus(answers["queue_depth_gpus"].total())
+    asking = answers["queue_depth_gpus"].total_shown()
     tiles[0].metric(
         "Waiting, workloads",
-        text.gpus(depth.total()),
+        depth.total_shown(),
         delta=f"asking {asking} GPUs",
         delta_color="off",
         delta_arrow="off",
@@ -67,7 +67,9 @@ def _cluster_tiles(
     _tile(tiles[2], registry, answers["held_gpus"], "Held by pods, GPUs")
     _tile(tiles[3], registry, answers["reserved_gpus"], "Quota reserved, GPUs")
     preempted = answers["preemptions_total"]
-    evicted = text.count(round(answers["evictions_total"].total()), "other eviction")
+    others = answers["evictions_total"]
+    bound = "≥ " if any(row.lower_bound for row in others.rows) else ""
+    evicted = bound + text.count(round(others.total()), "other eviction")
     label = f"Preemptions, {filters.window_name(window)}"
     _tile(tiles[4], registry, preempted, label, note=f"and {evicted}")
     frame.freshness([depth, *answers.values()])

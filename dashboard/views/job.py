@@ -4,7 +4,7 @@ from datetime import datetime
 
 import streamlit as st
 
-from dashboard.shared import charts, data, filters, frame, tables, verdict
+from dashboard.shared import charts, data, filters, frame, gpu_faults, gpu_time, tables, verdict
 from dashboard.shared import format as text
 from dashboard.shared.data import Json, MetricInfo
 from dashboard.shared.tables import Cell, Column
@@ -37,10 +37,15 @@ def _draw(uid: str) -> None:
             f"**Its time stamps contradict each other**, so no figure counts it and its waits are not known: "
             f"{_literal(workload['skewed'])}."
         )
+    _denials(workload)
+    _position(workload["queue_position"])
     _facts(workload, data.registry())
+    gpu_time.show(workload)
     _timeline(workload, as_of)
     _attempts(workload, as_of)
     _member_waits(workload, as_of)
+    gpu_faults.show(workload["gpu_faults"])
+    _checkpoints(workload, as_of)
     _spans(workload, as_of)
     st.caption(f"{text.age(as_of, data.now())} · uid {uid}")
 
@@ -54,6 +59,32 @@ def _verdict(workload: dict[str, Json], as_of: datetime, target_seconds: float |
 def _literal(sentence: str) -> str:
     # Names come from the cluster: none of their letters may act as markup.
     return "".join(f"\\{letter}" if letter in "\\`*_[]<>$:#~|" else letter for letter in sentence)
+
+
+def _denials(workload: dict[str, Json]) -> None:
+    for one in workload["denials"]:
+        named = f"{one['denied_by']} {one['rule']}".strip()
+        last = text.instant(text.parse_instant(one["last_at"]))
+        often = text.count(one["count"], "time")
+        st.info(
+            f"**Pods were refused** {often}, last at {last}, by {_literal(named)}: {_literal(one['text'])}"
+        )
+
+
+def _position(place: dict[str, Json] | None) -> None:
+    if place is None:
+        return
+    ours = f"by our order (priority, then submission) {place['ahead_by_our_order']:,}"
+    if place["ahead"] is None:
+        st.info(
+            f"**Workloads before it in its queue:** {ours}. Kueue's own order: {_literal(place['because'])}."
+        )
+        return
+    old = f" ({_literal(place['because'])})" if place["because"] else ""
+    st.info(
+        f"**Workloads before it in its queue:** {place['ahead']:,} by Kueue's own order, "
+        f"as it was {text.duration(place['age_seconds'])} ago{old}; {ours}."
+    )
 
 
 def _facts(workload: dict[str, Json], registry: dict[str, MetricInfo]) -> None:
@@ -193,6 +224,20 @@ def _member_waits(workload: dict[str, Json], as_of: datetime) -> None:
         for wait in waits
     ]
     tables.show(columns, rows, caption="waits of single pods")
+
+
+def _checkpoints(workload: dict[str, Json], as_of: datetime) -> None:
+    told = workload["checkpoints"]
+    if not told:
+        return
+    newest = told[0]
+    step = "" if newest["step"] is None else f", step {newest['step']:,}"
+    detail = f", {newest['detail']}" if newest["detail"] else ""
+    age = text.duration(verdict.seconds_between(newest["at"], None, as_of))
+    st.caption(
+        f"Last checkpoint {age} ago{step}{_literal(detail)}, told by {_literal(newest['told_by'])}; "
+        f"{text.count(len(told), 'checkpoint')} in all. What runs since then is at risk."
+    )
 
 
 def _spans(workload: dict[str, Json], as_of: datetime) -> None:

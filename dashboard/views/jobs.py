@@ -16,6 +16,7 @@ SORTS = {
     "-preemptions": "most preempted first",
     "-requested_gpus": "most GPUs first",
     "-gpu_seconds": "most GPU time first",
+    "-wasted_gpu_hours": "most wasted first",
 }
 
 
@@ -47,7 +48,9 @@ def _filters() -> dict[str, str]:
     waiting = data.metric("queue_depth_workloads", by=("cluster", "queue"), asked=filters.asked())
     rows = (*known.by("cluster", "queue"), *waiting.by("cluster", "queue"))
     teams = [row["team"] for row in data.get("teams", filters.asked())["rows"]]
-    columns = st.columns([2, 2, 2, 2, 2, 3])
+    # Whose work it is is chosen by a link, for example of the page of waste.
+    user = filters.from_url("user")
+    columns = st.columns([2, 2, 2, 2, 2, 3, *([2] if user else [])])
     with columns[0]:
         state = filters.fixed(
             "State",
@@ -64,9 +67,13 @@ def _filters() -> dict[str, str]:
         cluster = filters.choice("Cluster", "cluster", [row.labels["cluster"] for row in rows])
     with columns[5]:
         sort = filters.fixed("Order", "sort", SORTS)
+    if user:
+        with columns[6]:
+            user = filters.choice("User", "user", [user])
     return filters.asked(
         state=filters.states_asked(state),
         team=team,
+        user=user,
         queue=queue,
         service_class=service_class,
         cluster=cluster,

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import streamlit as st
 
-from dashboard.shared import capacity_charts, charts, data, filters, frame, tables
+from dashboard.shared import capacity_charts, charts, data, filters, frame, report_tables, tables
 from dashboard.shared import format as text
 from dashboard.shared.data import Answer, MetricInfo
 from dashboard.shared.tables import Cell, Column
@@ -42,6 +42,8 @@ def _draw() -> None:
     _reserve(registry, asked, limits)
     _backpressure(registry, asked, limits)
     _lint(registry, asked)
+    report_tables.show(registry, "policy", "policy", asked)
+    report_tables.show(registry, "lint", "what can be written better", asked)
 
 
 def _filters() -> dict[str, str]:
@@ -54,11 +56,6 @@ def _filters() -> dict[str, str]:
     with columns[2]:
         frame.auto_refresh()
     return filters.asked(cluster=cluster, window=window)
-
-
-def _now(asked: Mapping[str, str]) -> dict[str, str]:
-    """The question without its window, for figures that look back over one of their own."""
-    return {name: value for name, value in asked.items() if name != "window"}
 
 
 def _reserve(registry: dict[str, MetricInfo], asked: dict[str, str], limits: Mapping[str, float]) -> None:
@@ -74,7 +71,7 @@ def _reserve(registry: dict[str, MetricInfo], asked: dict[str, str], limits: Map
     short, users = missing.total(), answers["interactive_domination_users"].total()
     if short or users:
         st.error(
-            f"Now {text.gpus(short)} GPUs are missing from the reserve of {part}; "
+            f"Now {missing.total_shown()} GPUs are missing from the reserve of {part}; "
             f"{text.count(round(users), 'user')} above their part of the interactive pool."
         )
     else:
@@ -121,11 +118,10 @@ def _line(
 def _backpressure(
     registry: dict[str, MetricInfo], asked: dict[str, str], limits: Mapping[str, float]
 ) -> None:
-    now = _now(asked)
-    depth = data.metric("queue_depth_workloads", asked=now)
-    full = data.metric("queue_cap_ratio", asked=now)
-    soon = data.metric("queue_cap_seconds", asked=now)
-    new = data.metric("submitted_workloads", by=("team",), asked=now)
+    depth = data.metric("queue_depth_workloads", asked=asked)
+    full = data.metric("queue_cap_ratio", asked=asked)
+    soon = data.metric("queue_cap_seconds", asked=asked)
+    new = data.metric("submitted_workloads", by=("team",), asked=asked)
     st.subheader("The queue against its cap", anchor=False)
     part = full.rows[0].value if full.rows else None
     if part is None:
@@ -135,7 +131,7 @@ def _backpressure(
     warned = part >= limits.get("queue_cap_warn_ratio", 1)
     tiles = st.columns(3)
     shown = (
-        ("Waiting now, workloads", text.gpus(depth.total()), depth.metric, ""),
+        ("Waiting now, workloads", depth.total_shown(), depth.metric, ""),
         ("Of the cap, now", full.rows[0].shown(full.unit), full.metric, "near the cap" if warned else ""),
         (
             f"Until the cap is reached, as the queue grew in the {filters.window_name(soon.window)}",
@@ -171,7 +167,7 @@ def _backpressure(
 
 
 def _lint(registry: dict[str, MetricInfo], asked: dict[str, str]) -> None:
-    answer = data.metric(FINDINGS, by=("team",), asked=_now(asked))
+    answer = data.metric(FINDINGS, by=("team",), asked=asked)
     window = filters.window_name(answer.window)
     st.subheader(
         f"What can be written better, {window}", anchor=False, help=frame.help_of(registry, FINDINGS)

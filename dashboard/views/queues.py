@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from dashboard.shared import charts, data, filters, frame, tables
+from dashboard.shared import charts, data, filters, frame, report_tables, tables
 from dashboard.shared import format as text
 from dashboard.shared.charts import WaitDot
 from dashboard.shared.data import Answer, MetricInfo, Value
@@ -41,6 +41,7 @@ def _draw() -> None:
     promised = {row.labels["service_class"]: row.value for row in targets.by("service_class") if row.value}
     _table(registry, answers, lines, promised)
     _charts(registry, answers, promised)
+    report_tables.show(registry, "waits", "waiting", asked | {"window": answers["wait"].window})
 
 
 def _filters() -> dict[str, str]:

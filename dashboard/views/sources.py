@@ -37,15 +37,31 @@ COLUMNS = (
 STATES = {
     "read": "read in time",
     "never_read": "not yet read",
+    "not_permitted": "not permitted",
     "not_installed": "not in this cluster",
     "set_aside_only": "not a source; only set aside",
 }
+MISSING_COLUMNS = (
+    Column(key="source", title="Source"),
+    Column(key="missing", title="What cannot be told"),
+    Column(key="why", title="Why"),
+    Column(key="remedy", title="What to do"),
+)
 CAUSE_COLUMNS = (
     Column(key="source", title="Source"),
     Column(key="count", title="How many", number=True),
     Column(key="plainly", title="What is wrong with them"),
     Column(key="remedy", title="What to do"),
     Column(key="because", title="In the machine's words"),
+)
+
+
+KUEUE_COLUMNS = (
+    Column(key="figure", title="Figure"),
+    Column(key="queue", title="ClusterQueue"),
+    Column(key="flavor", title="Flavor"),
+    Column(key="theirs", title="Kueue", number=True),
+    Column(key="ours", title="Ours", number=True),
 )
 
 
@@ -56,7 +72,8 @@ def main() -> None:
 
 def _draw() -> None:
     reply = data.sources(as_of=filters.from_url("as_of"))
-    rows = reply["rows"]
+    # A gap is no source: it is shown among what is missing only.
+    rows = [row for row in reply["rows"] if row["kind"] != "gap"]
     if not rows:
         st.info(
             "No source has been read yet. Import a recording with `gpuledger import k8s FOLDER`, "
@@ -70,8 +87,10 @@ def _draw() -> None:
     tiles[1].metric("Stale", f"{stale:,}", help="Not read in time.", border=True)
     tiles[2].metric("Worst lag", _worst_lag(rows), border=True)
     tiles[3].metric("Objects set aside", f"{aside:,}", border=True)
+    _missing(reply["rows"])
     tables.show(COLUMNS, [_row(row) for row in rows], caption="sources")
     _set_aside(rows)
+    _kueue(data.kueue_checks())
     if reply["as_of"]:
         st.caption(text.age(text.parse_instant(reply["as_of"]), data.now()))
 
@@ -81,9 +100,30 @@ def _worst_lag(rows: list[dict[str, Json]]) -> str:
 
 
 def _state(row: dict[str, Json]) -> Cell | str:
+    if row["state"] == "not_permitted":
+        return Cell(shown=STATES["not_permitted"], bad=True)
     if row["stale"]:
         return Cell(shown="stale", bad=True)
     return STATES[row["state"]]
+
+
+def _missing(rows: list[dict[str, Json]]) -> None:
+    lacking = [row for row in rows if row["missing"]]
+    if not lacking:
+        return
+    st.subheader("What is missing, and why", anchor=False)
+    st.caption("Everything else was read, and goes on.")
+    tables.show(MISSING_COLUMNS, [_lack(row) for row in lacking], caption="missing")
+
+
+def _lack(row: dict[str, Json]) -> dict[str, Cell | str]:
+    state = _state(row)
+    return {
+        "source": f"{row['source'] or row['kind']} of {row['cluster']}",
+        "missing": row["missing"],
+        "why": row["last_error"] or (state.shown if isinstance(state, Cell) else state),
+        "remedy": row["remedy"],
+    }
 
 
 def _set_aside(rows: list[dict[str, Json]]) -> None:
@@ -93,6 +133,33 @@ def _set_aside(rows: list[dict[str, Json]]) -> None:
     st.subheader("What was set aside, and why", anchor=False)
     st.caption("Each is counted, a sample is kept, and everything else was read.")
     tables.show(CAUSE_COLUMNS, [_cause(row, cause) for row, cause in causes], caption="causes")
+
+
+def _kueue(rows: list[dict[str, Json]]) -> None:
+    if not rows:
+        return
+    apart = sum(row["differs"] for row in rows)
+    st.subheader("What Kueue says of its queues, beside ours", anchor=False)
+    st.caption(
+        f"{text.count(apart, 'figure')} lie apart by more than is tolerated. Nothing that Kueue says becomes"
+        " part of ours; its waits are by another clock and are not judged."
+    )
+    for source, error in sorted({(row["source"], row["error"]) for row in rows if row["error"]}):
+        st.warning(f"{source}: {error}")
+    shown = [_compared(row) for row in rows if row["figure"]]
+    if shown:
+        tables.show(KUEUE_COLUMNS, shown, caption="Kueue's figures beside ours")
+
+
+def _compared(row: dict[str, Json]) -> dict[str, Cell | str]:
+    theirs, ours = row["theirs"], row["ours"]
+    return {
+        "figure": row["figure"],
+        "queue": row["queue"],
+        "flavor": row["flavor"],
+        "theirs": text.UNDEFINED if theirs is None else f"{theirs:,.4g}",
+        "ours": Cell(shown=text.UNDEFINED if ours is None else f"{ours:,.4g}", bad=row["differs"]),
+    }
 
 
 def _cause(source: dict[str, Json], cause: dict[str, Json]) -> dict[str, Cell | str]:

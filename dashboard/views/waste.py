@@ -4,29 +4,17 @@ from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
-from dashboard.shared import charts, data, filters, frame, tables
+from dashboard.shared import charts, data, filters, frame, report_tables, tables
 from dashboard.shared import format as text
+from dashboard.shared.charts import Labelled
 from dashboard.shared.data import Answer, MetricInfo, Value
+from dashboard.shared.gpu_time import MEANINGS
 from dashboard.shared.tables import Cell, Column
 
 LEAD = "What held GPU-time was for: useful, lost, idle, or unknown. Only what its holder did is called waste."
 USERS_SHOWN = 15
 # What the holder could have spared; the other losses were done to it.
 SELF_INFLICTED = ("crash_lost", "backoff", "startup_over_limit", "idle", "resident_idle")
-MEANINGS = {
-    "useful": "it ran and the GPU worked, and it was not lost later",
-    "startup": "bound, nothing running yet, within the limit",
-    "startup_over_limit": "start-up beyond the limit: large images, slow volumes",
-    "gang_hold": "held while the gang was incomplete",
-    "draining": "thrown out or deleted, pods still ending",
-    "backoff": "pausing between crashes with the GPUs held",
-    "crash_lost": "work since the last checkpoint when it failed by itself",
-    "preempted_lost": "work since the last checkpoint when it was thrown out",
-    "infra_lost": "work lost to a node or GPU",
-    "idle": "running, with hardly any activity for a quarter of an hour",
-    "resident_idle": "the same with its memory filled: a model that answers nobody",
-    "unknown": "running, and no metric says whether the GPU worked: neither useful nor wasted",
-}
 TABLE = {
     "held": "held_gpu_hours",
     "wasted": "wasted_gpu_hours",
@@ -68,7 +56,7 @@ def _draw() -> None:
         )
         frame.freshness(answers.values())
         return
-    sentence, wasteful = verdict(answers["wasted"], answers["held"], causes)
+    sentence, wasteful = verdict(answers["wasted"], answers["held"], answers["ratio"], causes)
     (st.warning if wasteful else st.success)(sentence)
     _tiles(registry, asked)
     st.subheader("By team", anchor=False)
@@ -78,26 +66,40 @@ def _draw() -> None:
     st.plotly_chart(charts.cause_bars(hours_by(causes)), config=charts.CONFIG)
     _meanings(causes)
     _users(registry, asked)
+    # The same instant and window as the page's own figures, also where its address names none.
+    instant = {"as_of": f"{answers['held'].as_of:%Y-%m-%dT%H:%M:%S.%fZ}", "window": answers["held"].window}
+    report_tables.show(registry, "waste", "waste", asked | instant)
 
 
 def _filters() -> dict[str, str]:
-    known = data.metric("held_gpu_hours", by=("team", "queue"), asked=filters.asked(window="30d"))
-    rows = known.by("team", "queue")
-    columns = st.columns([3, 3, 2, 2, 2])
+    by = ("cluster", "team", "queue", "gpu_model")
+    rows = data.metric("held_gpu_hours", by=by, asked=filters.asked(window="30d")).by(*by)
+    columns = st.columns([2, 3, 3, 2, 2, 2, 2])
     with columns[0]:
-        team = filters.choice("Team", "team", [row.labels["team"] for row in rows])
+        cluster = filters.choice("Cluster", "cluster", [row.labels["cluster"] for row in rows])
     with columns[1]:
-        queue = filters.choice("Queue", "queue", [row.labels["queue"] or text.NO_QUEUE for row in rows])
+        team = filters.choice("Team", "team", [row.labels["team"] for row in rows])
     with columns[2]:
-        service_class = filters.service_class()
+        queue = filters.choice("Queue", "queue", [row.labels["queue"] or text.NO_QUEUE for row in rows])
     with columns[3]:
-        window = filters.window()
+        model = filters.choice("GPU model", "gpu_model", [row.labels["gpu_model"] for row in rows])
     with columns[4]:
+        service_class = filters.service_class()
+    with columns[5]:
+        window = filters.window()
+    with columns[6]:
         frame.auto_refresh()
-    return filters.asked(team=team, queue=queue, service_class=service_class, window=window)
+    return filters.asked(
+        cluster=cluster,
+        team=team,
+        queue=queue,
+        gpu_model=model,
+        service_class=service_class,
+        window=window,
+    )
 
 
-def verdict(wasted: Answer, held: Answer, causes: Answer) -> tuple[str, bool]:
+def verdict(wasted: Answer, held: Answer, ratio: Answer, causes: Answer) -> tuple[str, bool]:
     """Which team wastes most and how, in a sentence; and whether anybody wastes."""
     known = [row for row in wasted.by("team") if row.value is not None]
     most = max(known, key=lambda row: row.value or 0.0, default=None)
@@ -108,8 +110,13 @@ def verdict(wasted: Answer, held: Answer, causes: Answer) -> tuple[str, bool]:
         return f"No waste of anybody's own making, {window}.{unseen_told}", False
     team = most.labels["team"]
     whole = held.where(team=team)
-    share = f" ({text.share(most.value / whole.value)})" if whole and whole.value else ""
-    of = f" of the {text.gpu_hours(whole.value)} it held{share}" if whole and whole.value else ""
+    part = ratio.where(team=team)
+    share = (
+        f" ({text.share(part.value, lower_bound=part.lower_bound)})"
+        if part and part.value is not None
+        else ""
+    )
+    of = f" of the {whole.shown(held.unit)} it held{share}" if whole and whole.value else ""
     cause = main_cause(causes, team)
     how = f", mostly {text.words(cause)}: {MEANINGS[cause]}" if cause else ""
     amount = most.shown("gpu_hours")
@@ -134,18 +141,29 @@ def unknown_share(causes: Answer) -> float:
     return unknown / whole if whole else 0.0
 
 
-def hours_by(causes: Answer) -> Mapping[tuple[str, str], float]:
+def hours_by(causes: Answer) -> Mapping[tuple[str, str], Labelled]:
     """GPU-hours by team and cause, as the chart wants them."""
     return {
-        (row.labels["team"] or "(no team)", row.labels["cause"]): row.value
+        (row.labels["team"] or "(no team)", row.labels["cause"]): Labelled(
+            length=row.value, shown=_of_cause(causes, row)
+        )
         for row in causes.by("team", "cause")
         if row.value
     }
 
 
+def _of_cause(causes: Answer, row: Value) -> str:
+    """GPU-hours of a cause; useful ones are at least so many where some activity is unknown."""
+    unknown = causes.where(team=row.labels["team"], cause="unknown")
+    at_least = row.labels["cause"] == "useful" and bool(unknown and unknown.value)
+    return text.bounded(row.value, causes.unit, lower_bound=row.lower_bound or at_least, few=row.few)
+
+
 def _tiles(registry: Mapping[str, MetricInfo], asked: dict[str, str]) -> None:
     # Goodput is of nodes: whose GPUs were useful does not divide what the cluster has.
-    of_nodes = {name: value for name, value in asked.items() if name in {"window", "as_of"}}
+    of_nodes = {
+        name: value for name, value in asked.items() if name in {"cluster", "gpu_model", "window", "as_of"}
+    }
     tiles = st.columns(len(NOW))
     found = []
     for tile, name in zip(tiles, NOW, strict=True):
@@ -154,7 +172,9 @@ def _tiles(registry: Mapping[str, MetricInfo], asked: dict[str, str]) -> None:
         row = answer.where()
         info = registry.get(name)
         title, explained = (info.title, info.help) if info else (name, name)
-        tile.metric(title, row.shown(answer.unit) if row else text.UNDEFINED, help=explained)
+        # Some are of the instant, some of the window: each says which.
+        named = f"{title}, {filters.window_name(answer.window)}"
+        tile.metric(named, row.shown(answer.unit) if row else text.UNDEFINED, help=explained)
         if row and row.value is None:
             tile.caption(row.undefined_because)
     frame.freshness(found)
@@ -194,12 +214,17 @@ def _team(answers: dict[str, Answer], causes: Answer, team: str) -> dict[str, Ce
     cause = main_cause(causes, team)
     name = team or "(no team)"
     return cells | {
-        "team": Cell(shown=name, href=filters.link("jobs", team=team)),
+        "team": Cell(shown=name, href=_jobs(team=team)),
         "useful": text.bounded(
             useful.value if useful else 0.0, causes.unit, lower_bound=bool(unknown and unknown.value)
         ),
         "cause": Cell(shown=text.words(cause) or text.UNDEFINED, note=MEANINGS.get(cause, "")),
     }
+
+
+def _jobs(**whose: str) -> str:
+    """The jobs behind a figure of waste, the most wasteful first."""
+    return filters.link("jobs", **whose, sort="-wasted_gpu_hours", as_of=filters.from_url("as_of"))
 
 
 def _cell(row: Value | None, unit: str) -> Cell:
@@ -233,7 +258,8 @@ def _meanings(causes: Answer) -> None:
 def _users(registry: dict[str, MetricInfo], asked: dict[str, str]) -> None:
     by = ("team", "user_name")
     wasted = data.metric("wasted_gpu_hours", by=by, asked=asked)
-    rows = [row for row in _by_waste(wasted.by(*by)) if row.value][:USERS_SHOWN]
+    wasteful = [row for row in _by_waste(wasted.by(*by)) if row.value]
+    rows = wasteful[:USERS_SHOWN]
     if not rows:
         return
     ratio = data.metric("wastage_ratio", by=by, asked=asked)
@@ -246,14 +272,19 @@ def _users(registry: dict[str, MetricInfo], asked: dict[str, str]) -> None:
     ]
     shown: list[dict[str, Cell | str]] = [
         {
-            "user": row.labels["user_name"] or "(unknown)",
-            "team": Cell(shown=row.labels["team"], href=filters.link("jobs", team=row.labels["team"])),
+            "user": Cell(
+                shown=row.labels["user_name"] or "(unknown)",
+                href=_jobs(team=row.labels["team"], user=row.labels["user_name"]),
+            ),
+            "team": Cell(shown=row.labels["team"], href=_jobs(team=row.labels["team"])),
             "wasted": row.shown(wasted.unit),
             "ratio": _cell(ratio.where(**row.labels), ratio.unit),
         }
         for row in rows
     ]
     tables.show(columns, shown, caption="waste by user")
+    if len(rows) < len(wasteful):
+        st.caption(f"{len(rows)} of {len(wasteful)} users who wasted; the table By user below has all.")
     frame.freshness([wasted, ratio])
 
 

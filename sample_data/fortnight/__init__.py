@@ -13,6 +13,9 @@ FORTNIGHT = Path(__file__).parent / "recorded"
 SAMPLES = "gpu_samples.parquet"
 """What its folder calls the GPU metrics."""
 
+EXPORTERS = "dcgm"
+"""The folder in it with the last hour of them as exporters answered it, for `gpuledger import dcgm`."""
+
 END = "2026-11-02T10:00:00Z"
 """The instant at which it ends: most of it lies in October, the rest in November."""
 

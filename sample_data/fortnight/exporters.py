@@ -16,7 +16,7 @@ _DRIVER: Final = "580.82.07"
 
 def write_exporters(truth: dict[str, Any], folder: Path) -> int:
     """
-    Write `NODE.scrapes.gz` for each node that has a pod; gives the number of answers.
+    Write `NODE.scrapes.gz` for each node that answered; gives the number of answers.
 
     Before each answer stands a line `#scrape {"t": SECONDS, "ms": .., "status": 200, "bytes": N}`.
     """

@@ -1,7 +1,7 @@
 """
 Write the fortnight: a recording of 32 nodes, its GPU metrics, and its truth.
 
-`python -m sample_data.fortnight.generate [--seed N] [--end INSTANT] [--little DAYS] [--exporters] [FOLDER]`.
+`python -m sample_data.fortnight.generate [--seed N] [--end INSTANT] [--little DAYS] [FOLDER]`.
 The same seed and end give the same recording.
 """
 
@@ -15,9 +15,9 @@ from typing import Any
 
 from domain.window import parse_instant
 from sample_data.agenda import Agenda
-from sample_data.fortnight import END, FORTNIGHT, SAMPLES
+from sample_data.fortnight import END, EXPORTERS, FORTNIGHT, SAMPLES
 from sample_data.fortnight.controllers import JobSide
-from sample_data.fortnight.demand import MS_PER_DAY, MS_PER_HOUR, Calendar, Demand
+from sample_data.fortnight.demand import MS_PER_DAY, Calendar, Demand
 from sample_data.fortnight.exporters import write_exporters
 from sample_data.fortnight.kubelets import Kubelets
 from sample_data.fortnight.kueue import Quotas
@@ -32,6 +32,9 @@ from sample_data.tape import STREAMS, Line, Tape, write_packed, write_recording
 
 SEED = 24
 DAYS = 14
+# A real API server sends one about every minute; these are still well within the silence after which a
+# source is stale, and half as many to read.
+_BOOKMARK_EVERY_MS = (100_000, 120_000)
 _FULL = fortnight_site().node_count() * DAYS
 # Events have two views; one of them is enough.
 _STREAMS = {name: stream for name, stream in STREAMS.items() if name != "events"}
@@ -48,10 +51,16 @@ class Recording:
     truth: dict[str, Any]
 
     def write(self, folder: Path) -> None:
-        """Write it as a recording folder, with `ground_truth.json.xz` and `gpu_samples.parquet` beside."""
+        """
+        Write it as a recording folder, with its truth and its GPU metrics beside.
+
+        These are `ground_truth.json.xz`, `gpu_samples.parquet`, and in `dcgm/` the last hour as exporters
+        answered it.
+        """
         write_recording(folder, self.lists, self.lines, streams=_STREAMS, packing="xz")
         write_packed(folder / "ground_truth.json.xz", json.dumps(self.truth, separators=(",", ":")) + "\n")
         write_parquet(self.truth, folder / SAMPLES)
+        write_exporters(self.truth, folder / EXPORTERS)
 
 
 def generate(*, seed: int, end_ms: int, site: Site | None = None, days: int = DAYS) -> Recording:
@@ -67,7 +76,7 @@ def generate(*, seed: int, end_ms: int, site: Site | None = None, days: int = DA
     site = site or fortnight_site()
     start_ms = end_ms - days * MS_PER_DAY
     rng = Random(seed)
-    tape = Tape(start_ms, bookmark_every_ms=MS_PER_HOUR)
+    tape = Tape(start_ms, bookmark_every_ms=_BOOKMARK_EVERY_MS)
     scribe, agenda = Scribe(tape, rng), Agenda()
     objects = set_up(site, scribe, rng, start_ms)
     kubelets = Kubelets(agenda, scribe, rng, Machines.of(site, rng))
@@ -107,7 +116,6 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=SEED)
     parser.add_argument("--end", default=END, help="RFC 3339 instant at which the recording ends")
     parser.add_argument("--little", type=int, metavar="DAYS", help="eight nodes and so many days")
-    parser.add_argument("--exporters", action="store_true", help="the last hour as exporters answer it, too")
     parser.add_argument("folder", nargs="?", type=Path, default=FORTNIGHT)
     options = parser.parse_args()
     end_ms = parse_instant(options.end)
@@ -116,8 +124,6 @@ def main() -> None:
     else:
         recording = generate(seed=options.seed, end_ms=end_ms)
     recording.write(options.folder)
-    if options.exporters:
-        write_exporters(recording.truth, options.folder / "dcgm")
 
 
 if __name__ == "__main__":

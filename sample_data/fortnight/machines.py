@@ -26,6 +26,7 @@ class Machines:
     """Free devices by node and resource; a device is never given out twice."""
 
     site: Site
+    devices: list[Device] = field(default_factory=list)
     free: dict[tuple[str, str], list[Device]] = field(default_factory=dict)
     closed: set[str] = field(default_factory=set)
     broken: set[Device] = field(default_factory=set)
@@ -36,7 +37,9 @@ class Machines:
         machines = cls(site)
         for flavor in site.flavors.values():
             for node in flavor.nodes:
-                for device in _devices(flavor, node, rng):
+                found = _devices(flavor, node, rng)
+                machines.devices += found
+                for device in found:
                     machines.free.setdefault((node, device.resource), []).append(device)
         return machines
 

@@ -1,5 +1,5 @@
 """
-GPU metrics of a truth, one row a minute for each device of each pod.
+GPU metrics of a truth, one row a minute for each device of each pod, and for each device that is free.
 
 Everything is drawn from the truth by whole columns, with arithmetic that does not depend on a library's
 random numbers: the same truth gives the same rows.
@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import polars as pl
 
+from sample_data.fortnight.causes import Interval, joined
 from sample_data.fortnight.site import Flavor, Site, fortnight_site, little_site
 
 STEP_MS: Final = 60_000
@@ -44,6 +45,7 @@ _BY_LOAD: Final = {
     "N": (0.0, 0.0, 0.03),
     "R": (0.0, 0.0, 0.72),
 }
+_FREE: Final = (0.0, 0.0, 0.0)
 _STARTING: Final = "N"
 # A linear generator of 31 bits, twice: enough for noise, and the same everywhere. A load stays for minutes.
 _FACTOR: Final = 1_103_515_245
@@ -62,7 +64,9 @@ def read_truth(folder: Path) -> dict[str, Any]:
 
 def samples(truth: dict[str, Any], *, from_ms: int = 0) -> pl.DataFrame:
     """
-    One row per device, pod on it and minute; a dark exporter leaves a hole, a free device has no row.
+    One row per device, pod on it and minute; a free device has one without a pod.
+
+    A dark exporter leaves a hole, and a card that fell off the bus is not told of any more.
 
     Columns: at_ms, node, uuid, instance ('' for a whole card), profile, gpu_model, namespace, pod,
     container, copies (of a shared card's series; 0 elsewhere), activity (0 to 1, two decimals),
@@ -102,7 +106,7 @@ def samples(truth: dict[str, Any], *, from_ms: int = 0) -> pl.DataFrame:
         rows = rows.filter(~(dark & (pl.col("node") == gap["node"])))
     return rows.select(
         "at_ms", "node", "uuid", "instance", "profile", "gpu_model", "namespace", "pod",
-        container=pl.lit(_CONTAINER, pl.Categorical),
+        container=pl.when(pl.col("pod") == "").then(pl.lit("")).otherwise(pl.lit(_CONTAINER)),
         copies="copies",
         activity=(pl.col("low") + pl.col("spread") * pl.col("noise") / 1000).round(2).cast(pl.Float32),
         fb_used_mib="used",
@@ -142,6 +146,7 @@ def _stretches(truth: dict[str, Any], site: Site, end_ms: int) -> Iterator[tuple
     """Rows of `_SCHEMA`: one device of one pod under one load."""
     flavor_of = {node: flavor for flavor in site.flavors.values() for node in flavor.nodes}
     order = {node: number for number, node in enumerate(sorted(flavor_of))}
+    taken: dict[tuple[str, str], list[Interval]] = defaultdict(list)
     shared: dict[str, list[tuple[int, int, float, float, float]]] = defaultdict(list)
     later = []
     for workload in truth["workloads"]:
@@ -151,8 +156,10 @@ def _stretches(truth: dict[str, Any], site: Site, end_ms: int) -> Iterator[tuple
             for number, device in enumerate(pod["devices"]):
                 uuid, _, instance = device.partition("/")
                 known = (pod["node"], uuid, instance, pod["name"])
+                released_ms = end_ms if pod["released"] is None else round(pod["released"] * 1000)
+                taken[uuid, instance].append((round(pod["bound"] * 1000), released_ms))
                 says = (workload["namespace"], pod["profile"], flavor.model_name)
-                seed = int(uuid[-8:], 16) % _MODULUS
+                seed = _seed(uuid)
                 total = _memory_mib(flavor, pod["profile"])
                 parts = list(_loads_of(pod, number, end_ms))
                 if "shared" in flavor.carvings[0].resource:
@@ -161,6 +168,13 @@ def _stretches(truth: dict[str, Any], site: Site, end_ms: int) -> Iterator[tuple
                     continue
                 for start, end, load in parts:
                     yield (*known, start, end, *says, 0, total, seed, offset_ms, *_BY_LOAD[load])
+    for device in truth["devices"]:
+        node, uuid, instance, profile = (device[name] for name in ("node", "uuid", "instance", "profile"))
+        says_it = ("", profile, flavor_of[node].model_name)
+        about = (0, _memory_mib(flavor_of[node], profile), _seed(uuid), order[node] * 1_787 % STEP_MS)
+        until_ms = end_ms if device["until"] is None else round(device["until"] * 1000)
+        for since, until in _between(taken[uuid, instance], round(truth["start"] * 1000), until_ms):
+            yield (node, uuid, instance, "", since, until, *says_it, *about, *_FREE)
     for known, says_more, start, end in later:
         for since, until, *used in _together(shared[known[1]], start, end):
             yield (*known, since, until, *says_more, *used)
@@ -191,6 +205,18 @@ def _together(
         on = [one for one in near if one[0] <= since < one[1]]
         low, spread = max((one[2:4] for one in on), default=(0.0, 0.0))
         yield since, until, low, spread, min(0.95, sum(one[4] for one in on))
+
+
+def _between(taken: list[Interval], start_ms: int, end_ms: int) -> Iterator[Interval]:
+    """What is left of a time."""
+    for since, until in [*joined(taken), (end_ms, end_ms)]:
+        if start_ms < min(since, end_ms):
+            yield start_ms, min(since, end_ms)
+        start_ms = max(start_ms, until)
+
+
+def _seed(uuid: str) -> int:
+    return int(uuid[-8:], 16) % _MODULUS
 
 
 def _memory_mib(flavor: Flavor, profile: str) -> int:

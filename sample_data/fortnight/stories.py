@@ -32,8 +32,8 @@ class Stories:
     """
     Plans what is done to nodes, quotas and namespaces; `parts` of the recording from 0 to 1 say when.
 
-    For the truth it keeps when which quota was written, what each node offered, and when which
-    node's exporter was dark.
+    For the truth it keeps when which quota was written, what each node offered, when which node's
+    exporter was dark, and when which card fell off the bus.
     """
 
     agenda: Agenda
@@ -48,6 +48,7 @@ class Stories:
     quotas: list[Json] = field(default_factory=list)
     capacity: list[Json] = field(default_factory=list)
     dark: list[Json] = field(default_factory=list)
+    fallen_ms: dict[str, int] = field(default_factory=dict)
 
     def plan(self) -> None:
         """Everything at its time."""
@@ -250,6 +251,7 @@ class Stories:
             return
         device = free.pop()
         machines.broken.add(device)
+        self.fallen_ms[device.uuid] = at_ms
         obj = self.objects["nodes", node]
         obj["status"]["allocatable"][GPU] = str(int(obj["status"]["allocatable"][GPU]) - 1)
         self.scribe.write(at_ms, "nodes", obj)

@@ -20,8 +20,8 @@ def truth_of(
     What happened.
 
     `workloads`: waits, attempts, pods with devices and loads, GPU-seconds by cause. `quotas`, `nodes`
-    and `dark`: what was written, offered and not seen when. `balances`: how every queue stood in
-    every pool each twelve hours.
+    and `dark`: what was written, offered and not seen when. `devices`: what exporters told of, a shared
+    card once. `balances`: how every queue stood in every pool each twelve hours.
     """
     dark: dict[str, list[Interval]] = {}
     for row in stories.dark:
@@ -46,6 +46,17 @@ def truth_of(
         "quotas": stories.quotas,
         "nodes": stories.capacity,
         "dark": stories.dark,
+        "devices": [
+            {
+                "node": device.node,
+                "uuid": device.uuid,
+                "instance": device.instance,
+                "profile": device.profile,
+                "until": _seconds(stories.fallen_ms.get(device.uuid)),
+            }
+            for device in stories.kubelets.machines.devices
+            if not device.slice_number
+        ],
         "balances": balances(
             lives,
             site=site,

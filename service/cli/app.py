@@ -1,6 +1,7 @@
 """The program `gpuledger`: its commands, and how its errors end."""
 
 import os
+import re
 import sys
 from collections.abc import Sequence
 from typing import Annotated
@@ -86,7 +87,7 @@ def run(arguments: Sequence[str]) -> int:
     try:
         result = command.main(args=list(arguments), prog_name="gpuledger", standalone_mode=False)
     except ProductError as error:
-        _say(str(error))
+        _say(_in_options(str(error)) if isinstance(error, UsageError) else str(error))
         return error.exit_code
     except typer.TyperException as error:
         # A usage error formats itself with the names of its options; all of them are exit code 2.
@@ -99,6 +100,18 @@ def run(arguments: Sequence[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     return result if isinstance(result, int) else 0
+
+
+def _in_options(message: str) -> str:
+    """
+    The names of the API's parameters as this program's options.
+
+    >>> _in_options("leave the window out, and choose the instant with as_of")
+    'leave the window out, and choose the instant with --as-of'
+    """
+    return re.sub(
+        r"(?<![\w-])(as_of|page_size)(?!\w)", lambda found: f"--{found[0].replace('_', '-')}", message
+    )
 
 
 def _say(message: str) -> None:

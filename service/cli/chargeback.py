@@ -13,6 +13,7 @@ from analytics.wastage.causes import Cause
 from api.answers import Question, Record
 from api.parameters import nearest
 from domain.errors import UsageError
+from domain.observed import coverage_words
 from service import words
 from service.cli import options
 from service.cli.options import AsOf, Cluster, Config, DataDir, Given, Model, Queue, Team
@@ -178,8 +179,12 @@ def _markdown(rows: list[Record], columns: list[Column]) -> str:
 
 def _remark_on(document: Record) -> None:
     """Over which days, whether the books close, and what is not known."""
-    state = "the whole month" if document["complete"] else f"its days until {document['as_of']}"
+    whole = "the whole month" if document["complete"] else "over"
+    state = whole if document["over"] else f"its days until {document['as_of']}"
     remark(f"{document['month']} in {document['zone']}, {state}, {document['billing']}")
+    observed = coverage_words(document["coverage"], windowed=True)
+    if observed:
+        remark(f"not complete: {observed}")
     for hint in document["hints"]:
         remark(f"note: {hint}")
     books = document["books"]

@@ -4,8 +4,6 @@ import platform
 import shutil
 import socket
 from collections.abc import Iterator
-from dataclasses import dataclass
-from enum import StrEnum
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
@@ -16,10 +14,15 @@ from api.answers import SourceState
 from dashboard.shared.causes import explained
 from domain.errors import DataError, ProductError
 from domain.gpu_sample import GPU_METRICS
+from domain.window import SystemClock
 from service import words
+from service.cli import doctor_clusters
+from service.cli.finding import Finding, Verdict
 from service.cli.options import Config, DataDir, Given
+from service.gaps import GAP
 from service.running import announced, found
 from service.settings import Settings
+from store.limits import size_bytes
 
 if TYPE_CHECKING:
     from store.embedded import Store
@@ -27,30 +30,11 @@ if TYPE_CHECKING:
 _PACKAGES = ("duckdb", "polars", "pyarrow", "streamlit", "kubernetes", "starlette", "prometheus-client")
 _LOW_BYTES = 1_000_000_000
 _SHOWN = 10
-# What to do about a source that gives errors, and about one that is silent.
-_FAILING_KIND = "let the account get, list and watch it, or look at the API server"
-_FAILING = {GPU_METRICS: "is the address in gpu_metrics right, and does it answer from this machine?"}
+# What to do about a source that is silent.
 _STALE_KIND = "is `gpuledger serve` running, and does it reach the cluster?"
 _STALE = {
     GPU_METRICS: "is `gpuledger serve` running, and does dcgm-exporter run and give values on the nodes?"
 }
-
-
-class Verdict(StrEnum):
-    """How bad a finding is."""
-
-    OK = "ok"
-    WARNING = "warning"
-    WRONG = "wrong"
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One thing that was looked at; `remedy` is what to do, empty when all is well."""
-
-    verdict: Verdict
-    text: str
-    remedy: str = ""
 
 
 def add_to(app: typer.Typer) -> None:
@@ -80,6 +64,8 @@ def examine(settings: Settings) -> Iterator[Finding]:
     """All findings, in the order in which they should be mended."""
     yield from _installation()
     yield from _access(settings)
+    for cluster in settings.clusters:
+        yield from doctor_clusters.findings(cluster, SystemClock())
     yield from _data_dir(settings)
     yield from _books(settings)
 
@@ -126,7 +112,11 @@ def _data_dir(settings: Settings) -> Iterator[Finding]:
     folder = settings.store.data_dir
     existing = next((path for path in (folder, *folder.absolute().parents) if path.exists()), folder)
     free = shutil.disk_usage(existing).free
-    if free < _LOW_BYTES:
+    reserved = size_bytes(settings.keeping.min_free)
+    if free < reserved:
+        text = f"{existing} has {free / 1e6:,.0f} MB free, less than keeping.min_free: nothing is read now"
+        yield Finding(Verdict.WRONG, text, "make room, or lower keeping.min_free; reading goes on by itself")
+    elif free < _LOW_BYTES:
         text = f"{existing} has {free / 1e6:,.0f} MB free"
         yield Finding(Verdict.WARNING, text, "make room: a full disk stops the collector")
     if not settings.store_file.exists():
@@ -147,6 +137,9 @@ def _books(settings: Settings) -> Iterator[Finding]:
         reply = requests.get(f"{serving.url}/api/v1/sources", headers=headers, timeout=(3, 30))
         if reply.ok:
             yield from _sources(reply.json()["rows"], settings)
+            checks = requests.get(f"{serving.url}/api/v1/kueue-checks", headers=headers, timeout=(3, 30))
+            if checks.ok:
+                yield from kueue_findings(checks.json()["rows"])
         else:
             text = f"serve refuses its sources with status {reply.status_code}"
             yield Finding(Verdict.WARNING, text, "set auth.token_file, so that the command line may ask")
@@ -183,6 +176,8 @@ def _sources(rows: list[dict[str, Any]], settings: Settings) -> Iterator[Finding
         )
         return
     # What was imported only is not expected to go on.
+    gaps = [row for row in rows if row["kind"] == GAP]
+    rows = [row for row in rows if row["kind"] != GAP]
     live = {row["kind"]: bool(settings.clusters) for row in rows} | {GPU_METRICS: bool(settings.gpu_metrics)}
     stale = [row for row in rows if row["stale"] and live[row["kind"]]]
     # What the cluster does not serve has an error too, and there is nothing to miss.
@@ -192,8 +187,12 @@ def _sources(rows: list[dict[str, Any]], settings: Settings) -> Iterator[Finding
         Verdict.OK, f"{len(read)} sources of {len({row['cluster'] for row in read})} clusters were read"
     )
     for row in failing[:_SHOWN]:
-        text = f"{_name(row)} cannot be read: {row['last_error']}"
-        yield Finding(Verdict.WARNING, text, _FAILING.get(row["kind"], _FAILING_KIND))
+        trouble = "had trouble and is read again" if row["state"] == SourceState.READ else "cannot be read"
+        without = f"; meanwhile {row['missing']}" if row["missing"] else ""
+        yield Finding(Verdict.WARNING, f"{_name(row)} {trouble}: {row['last_error']}{without}", row["remedy"])
+    for row in gaps[:_SHOWN]:
+        text = f"cluster {row['cluster']}: {row['last_error']}: {row['missing']}"
+        yield Finding(Verdict.WARNING, text, row["remedy"])
     for row in stale[:_SHOWN]:
         text = f"{_name(row)} was last read {words.duration(row['lag_seconds'])} ago"
         yield Finding(Verdict.WRONG, text, _STALE.get(row["kind"], _STALE_KIND))
@@ -205,6 +204,24 @@ def _sources(rows: list[dict[str, Any]], settings: Settings) -> Iterator[Finding
     if len(causes) > _SHOWN:
         text = f"{len(causes) - _SHOWN} more causes of things set aside"
         yield Finding(Verdict.WARNING, text, "the page Sources lists all of them")
+
+
+def kueue_findings(rows: list[dict[str, Any]]) -> Iterator[Finding]:
+    """Where Kueue's own figures lie apart from ours; nothing where nobody compares."""
+    for source, error in sorted({(row["source"], row["error"]) for row in rows if row["error"]}):
+        remedy = "is the address in kueue_metrics right, and does it answer from this machine?"
+        yield Finding(Verdict.WARNING, f"Kueue's metrics at {source}: {error}", remedy)
+    apart = [row for row in rows if row["differs"]]
+    for row in apart[:_SHOWN]:
+        flavor = f", flavor {row['flavor']}" if row["flavor"] else ""
+        text = (
+            f"{row['figure']} of ClusterQueue {row['queue']}{flavor} in {row['cluster']}: Kueue says "
+            f"{row['theirs']:g}, we say {row['ours'] or 0:g}"
+        )
+        remedy = "does the account see all Workloads, and is the source read in time?"
+        yield Finding(Verdict.WARNING, text, remedy)
+    if not apart and (judged := [row for row in rows if row["figure"]]):
+        yield Finding(Verdict.OK, f"{len(judged)} figures of Kueue were compared with ours and agree")
 
 
 def _name(row: dict[str, Any]) -> str:

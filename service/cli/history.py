@@ -10,6 +10,7 @@ import typer
 
 from domain.errors import StoreError, UsageError
 from domain.window import SystemClock, parse_duration
+from service.cli import job_imports
 from service.cli.options import Config, DataDir, Given
 from service.cli.output import remark
 from service.running import found
@@ -40,6 +41,7 @@ _importer = typer.Typer(
 
 def add_to(app: typer.Typer) -> None:
     """Add the command group."""
+    job_imports.add_to(_importer)
     app.add_typer(_importer, name="import")
 
 
@@ -73,11 +75,13 @@ def k8s(
         raise UsageError(message)
     from collector.recording import import_recording
 
-    with _books(Given(config=config, data_dir=data_dir)) as (store, books):
+    given = Given(config=config, data_dir=data_dir)
+    keys = given.settings().checkpoints.keys
+    with books_opened(given) as (store, books):
         for path in paths:
             name = cluster or path.resolve().name
             with _progress(f"reading {path}") as advance:
-                summary = import_recording(path, name, store, advance)
+                summary = import_recording(path, name, store, advance, checkpoint_keys=keys)
             with _progress("keeping the books"):
                 recut = books.kept()["lives"]
             _print(name, summary, recut)
@@ -121,7 +125,7 @@ def prometheus(  # noqa: PLR0913 (options of a command)
     parts = prometheus_parts(
         origins, start=start, end=end, step=step, match=match, token_file=token_file, clock=SystemClock()
     )
-    with _books(Given(config=config, data_dir=data_dir)) as (store, books):
+    with books_opened(Given(config=config, data_dir=data_dir)) as (store, books):
         with _progress("reading GPU metrics", "samples") as advance:
             taken = keep_parts(store, cluster, parts, advance)
         with _progress("keeping the books"):
@@ -148,7 +152,7 @@ def dcgm(
     """
     from service.gpu_metrics import keep_scrapes, scrape_files
 
-    with _books(Given(config=config, data_dir=data_dir)) as (store, books):
+    with books_opened(Given(config=config, data_dir=data_dir)) as (store, books):
         with _progress("reading GPU metrics", "samples") as advance:
             taken = keep_scrapes(store, cluster, scrape_files(files, step), advance)
         with _progress("keeping the books"):
@@ -176,7 +180,7 @@ def parquet(
     from service.gpu_metrics import keep_parts
 
     step_ms = None if step is None else parse_duration(step) // timedelta(milliseconds=1)
-    with _books(Given(config=config, data_dir=data_dir)) as (store, books):
+    with books_opened(Given(config=config, data_dir=data_dir)) as (store, books):
         for file in files:
             with _progress("reading GPU metrics", "samples") as advance:
                 parts = read_parquet(file, source=f"parquet/{file.stem}", step_ms=step_ms)
@@ -187,7 +191,7 @@ def parquet(
 
 
 @contextmanager
-def _books(given: Given) -> "Iterator[tuple[Store, Books]]":
+def books_opened(given: Given) -> "Iterator[tuple[Store, Books]]":
     """The store of the settings, opened for this command, with its books."""
     settings = given.settings()
     running = found(settings.serve_file)

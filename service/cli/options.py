@@ -80,6 +80,9 @@ By: TypeAlias = Annotated[
 Team: TypeAlias = Annotated[
     list[str] | None, typer.Option("--team", help='Only this team; may be repeated; "" for none.')
 ]
+User: TypeAlias = Annotated[
+    list[str] | None, typer.Option("--user", help='Only this user; may be repeated; "" for an unknown one.')
+]
 Class: TypeAlias = Annotated[
     list[str] | None, typer.Option("--class", help="Only this service class; may be repeated.")
 ]

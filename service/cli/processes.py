@@ -2,11 +2,8 @@
 
 import logging
 import os
-import signal
 import subprocess
 import sys
-import threading
-from types import FrameType
 from typing import Annotated
 
 import typer
@@ -27,6 +24,7 @@ from service.cli.options import (
     Port,
 )
 from service.settings import Settings
+from service.stopping import Stop, on_signals
 
 API_URL = "GPULEDGER_API_URL"
 
@@ -59,8 +57,7 @@ def serve(
     )
     logging.getLogger("apscheduler").setLevel(logging.WARNING)
     runtime = Runtime(settings)
-    _stop_on_signal(runtime.stopping)
-    with runtime:
+    with on_signals(runtime.stopping), runtime:
         typer.echo(f"API on {runtime.url}/api/v1/metrics", err=True)
         runtime.wait()
 
@@ -79,10 +76,9 @@ def dashboard(
     check_dashboard_host(settings)
     address = api_url or os.environ.get(API_URL) or api_address(settings)
     environment = children.dashboard_environment(settings, api_url=address)
-    child = children.start(children.dashboard_command(settings), environment=environment)
-    stop = threading.Event()
-    _stop_on_signal(stop)
-    raise typer.Exit(children.watch({"dashboard": child}, stop))
+    with on_signals(Stop()) as stop:
+        child = children.start(children.dashboard_command(settings), environment=environment)
+        raise typer.Exit(children.watch({"dashboard": child}, stop))
 
 
 def up(  # noqa: PLR0913 (each parameter is an option)
@@ -108,8 +104,11 @@ def up(  # noqa: PLR0913 (each parameter is an option)
     settings = given.settings()
     settings.authentication().check_bind(settings.server.host)
     check_dashboard_host(settings)
-    stop = threading.Event()
-    _stop_on_signal(stop)
+    with on_signals(Stop()) as stop:
+        _up(settings, given, stop)
+
+
+def _up(settings: Settings, given: Given, stop: Stop) -> None:
     running: dict[str, subprocess.Popen[bytes]] = {}
     try:
         serve_command = [sys.executable, "-m", "service.cli", "serve", *given.arguments()]
@@ -132,23 +131,34 @@ def up(  # noqa: PLR0913 (each parameter is an option)
         children.end_all(running)
 
 
-def demo(
+def demo(  # noqa: PLR0913 (each parameter is an option)
     *,
     sample: Annotated[
         Sample | None,
         typer.Option(
             "--sample",
             help="Two weeks of 32 nodes, or two hours of seven.",
-            show_default="fortnight; small where it is played",
+            show_default="fortnight",
         ),
     ] = None,
     play: Annotated[
         float | None,
         typer.Option(
             "--play",
-            help="Let the small sample end now and play its last hour, this many times as fast as real time.",
+            help="Play the last hours of the sample, this many times as fast as real time.",
             metavar="SPEED",
             min=0.1,
+        ),
+    ] = None,
+    play_hours: Annotated[
+        float | None,
+        typer.Option(
+            "--play-hours",
+            help="How much of it is played; what lies before is there from the start.",
+            metavar="HOURS",
+            show_default="6; 1 of the small sample",
+            min=0.1,
+            max=24 * 14,
         ),
     ] = None,
     data_dir: DemoDir = None,
@@ -160,7 +170,13 @@ def demo(
     from service import demo as shown
 
     shown.demo(
-        sample=sample, play=play, host=host, port=port, dashboard_port=dashboard_port, data_dir=data_dir
+        sample=sample,
+        play=play,
+        host=host,
+        port=port,
+        dashboard_port=dashboard_port,
+        data_dir=data_dir,
+        played_minutes=None if play_hours is None else round(play_hours * 60),
     )
 
 
@@ -185,11 +201,3 @@ def check_dashboard_host(settings: Settings) -> None:
             ' would be admin; expected 127.0.0.1, or auth.mode = "header" behind an authenticating proxy'
         )
         raise SettingsError(message)
-
-
-def _stop_on_signal(stop: threading.Event) -> None:
-    def handle(_number: int, _frame: FrameType | None) -> None:
-        stop.set()
-
-    signal.signal(signal.SIGTERM, handle)
-    signal.signal(signal.SIGINT, handle)

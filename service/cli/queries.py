@@ -5,10 +5,8 @@ from typing import Annotated
 import typer
 
 from api.answers import ListQuestion, Question, Record
-from api.parameters import MAX_PAGE_SIZE, nearest
-from domain.errors import UsageError
+from api.parameters import MAX_PAGE_SIZE, states_of
 from domain.observed import coverage_words
-from domain.workload import State
 from service import words
 from service.cli import options
 from service.cli.options import (
@@ -23,6 +21,7 @@ from service.cli.options import (
     Output,
     Queue,
     Team,
+    User,
     Window,
 )
 from service.cli.output import Column, check_format, field, remark, table, write
@@ -37,6 +36,10 @@ def add_to(app: typer.Typer) -> None:
 
 def _gpu_hours(seconds: float | None) -> str:
     return words.number(None if seconds is None else seconds / 3600)
+
+
+def _at_least(hours: float | None, *, bound: bool) -> str:
+    return f"{'>= ' if bound else ''}{words.number(hours)}"
 
 
 _METRIC_COLUMNS = (
@@ -58,6 +61,10 @@ _WORKLOAD_COLUMNS = (
     field("state", "state"),
     field("waited", "queue_wait_seconds", words.duration),
     field("waits-now", "waiting_seconds", words.duration),
+    Column(
+        title="wasted-gpu-h",
+        text=lambda row: _at_least(row["wasted_gpu_hours"], bound=row["wasted_lower_bound"]),
+    ),
     field("submitted", "submitted_at", words.instant),
     field("reason", "reason", wide=True),
     field("cluster", "cluster", wide=True),
@@ -72,6 +79,11 @@ _WORKLOAD_COLUMNS = (
     field("requeue-wait", "requeue_wait_seconds", words.duration, wide=True),
     field("preemptions", "preemptions", wide=True),
     field("gpu-hours", "gpu_seconds", _gpu_hours, wide=True),
+)
+_CAUSE_COLUMNS = (
+    field("cause", "cause"),
+    Column(title="gpu-hours", text=lambda row: _at_least(row["gpu_hours"], bound=row["lower_bound"])),
+    Column(title="wasted", text=lambda row: _at_least(row["charged_gpu_hours"], bound=row["lower_bound"])),
 )
 _SPAN_COLUMNS = (
     field("state", "state"),
@@ -139,7 +151,10 @@ def workloads(  # noqa: PLR0913 (each parameter is an option)
     *,
     state: Annotated[
         list[str] | None,
-        typer.Option("--state", help="Only this state, for example queued; may be repeated."),
+        typer.Option(
+            "--state",
+            help="Only this state, for example queued; waiting stands for all that wait; may be repeated.",
+        ),
     ] = None,
     sort: Annotated[
         str, typer.Option("--sort", help="Column of the JSON to order by; a leading - means downwards.")
@@ -151,6 +166,7 @@ def workloads(  # noqa: PLR0913 (each parameter is an option)
     output: Output = "table",
     as_of: AsOf = None,
     team: Team = None,
+    user: User = None,
     service_class: Class = None,
     queue: Queue = None,
     model: Model = None,
@@ -162,9 +178,9 @@ def workloads(  # noqa: PLR0913 (each parameter is an option)
     check_format(output)
     question = ListQuestion(
         as_of_ms=options.instant(as_of),
-        states=_states(state or []),
+        states=states_of(state or [], named="--state"),
         filters=options.filters(
-            team=team, service_class=service_class, queue=queue, gpu_model=model, cluster=cluster
+            team=team, user=user, service_class=service_class, queue=queue, gpu_model=model, cluster=cluster
         ),
         sort=sort,
         page=page,
@@ -180,15 +196,6 @@ def workloads(  # noqa: PLR0913 (each parameter is an option)
         shown = len(document["rows"])
         remark(f"{shown} of {document['total']} workloads as of {document['as_of']}")
         _tell(document["hints"])
-
-
-def _states(given: list[str]) -> tuple[str, ...]:
-    known = [str(state) for state in State]
-    for state in given:
-        if state not in known:
-            message = f"--state {state}: {nearest(state, known)}"
-            raise UsageError(message)
-    return tuple(given)
 
 
 def _value_columns(document: Record) -> list[Column]:
@@ -243,6 +250,8 @@ def _write_one(workload: Record, output: str) -> None:
         typer.echo(f"{column.title.upper().ljust(width)}   {column.text(workload)}")
     if workload["skewed"]:
         typer.echo(f"{'SKEWED'.ljust(width)}   {workload['skewed']}; no figure counts it")
+    if workload["gpu_time_by_cause"]:
+        typer.echo("\n" + table(workload["gpu_time_by_cause"], _CAUSE_COLUMNS))
     typer.echo("\n" + table(workload["spans"], _SPAN_COLUMNS))
     if pods:
         typer.echo(

@@ -64,14 +64,14 @@ def report(  # noqa: PLR0913 (each parameter is an option)
     settings = Given(config=config, data_dir=data_dir).settings()
     with open_reader(settings) as reader:
         document = reader.report(name, question)
+    document = report_text.addressed(document, dashboard_url=settings.dashboard_url, filters=question.filters)
     match output:
         case "json":
             typer.echo(json.dumps(document, indent=2))
         case "csv":
             typer.echo(report_text.to_csv(document), nl=False)
         case "markdown":
-            text = report_text.markdown(document, dashboard_url=settings.dashboard_url)
-            typer.echo(text, nl=False)
+            typer.echo(report_text.markdown(document), nl=False)
         case _:
             typer.echo(report_text.plain(document))
             remark("\n>= : the true value is at least this; * : rests on fewer than five workloads")

@@ -1,8 +1,7 @@
 """What controllers say when their pods are refused."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from analytics.denials import Denial, Denier, denial
 from domain.facts import EventSighting
@@ -36,6 +35,27 @@ CASES: dict[str, tuple[str, Denial | None]] = {
         ("Error creating: pods \"j\" is forbidden: ValidatingAdmissionPolicy 'no-latest' with binding 'b' "
         "denied request: tag"),
         Denial(by=Denier.ADMISSION_POLICY, rule="no-latest", text="tag"),
+    ),
+    "a quota that asks for more words": (
+        'Error creating: pods "j" is forbidden: failed quota: gpus: must specify limits.memory',
+        Denial(by=Denier.RESOURCE_QUOTA, rule="gpus", text="failed quota: gpus: must specify limits.memory"),
+    ),
+    "a LimitRange": (
+        ('Error creating: pods "j" is forbidden: [maximum nvidia.com/gpu usage per Container is 4, but limit '
+        "is 8, maximum cpu usage per Pod is 2, but limit is 4]"),
+        Denial(
+            by=Denier.LIMIT_RANGE, rule="",
+            text="maximum nvidia.com/gpu usage per Container is 4, but limit is 8, "
+            "maximum cpu usage per Pod is 2, but limit is 4",
+        ),
+    ),
+    "PodSecurity": (
+        'Error creating: pods "j" is forbidden: violates PodSecurity "restricted:latest": privileged',
+        Denial(by=Denier.POD_SECURITY, rule="restricted:latest", text="privileged"),
+    ),
+    "a priority class that is not there": (
+        'Error creating: pods "j" is forbidden: no PriorityClass with name gold was found',
+        Denial(by=Denier.ADMISSION, rule="", text="no PriorityClass with name gold was found"),
     ),
     "something else": ("Error creating: Timeout: request did not complete", None),
 }  # fmt: skip

@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+from msgspec import structs
+
 from analytics.history import Catalog, NodeStretch
 from analytics.lifecycle import live
 from analytics.requests import requested_micro_gpus
@@ -294,7 +296,7 @@ def test_a_pod_whose_node_went_away_backs_off_and_does_not_wait() -> None:
 
 
 def test_an_end_that_nobody_saw_gives_the_span_its_bounds() -> None:
-    gone = replace(pod("p", 0, gone_s=50).transitions[-1], earliest_ms=30_000)
+    gone = structs.replace(pod("p", 0, gone_s=50).transitions[-1], earliest_ms=30_000)
     seen = pod("p", 0)
     life = live(workload_facts(replace(seen, transitions=(*seen.transitions, gone))))
     assert [(s.state, s.start_ms, s.start_earliest_ms) for s in life.spans] == [

@@ -7,8 +7,8 @@ import polars as pl
 import pytest
 from starlette.testclient import TestClient
 
-from api.openapi import SCHEMAS
 from api.routes import ROUTES
+from api.schemas import SCHEMAS
 from domain.facts import Batch, ObjectKind, SetAside, SourceMark
 from domain.window import format_instant
 from service.answers import Answers
@@ -26,6 +26,11 @@ def test_every_metric_is_listed_with_its_definition(client: TestClient, answers:
     listed = client.get("/api/v1/metrics").json()
     assert [row["name"] for row in listed["rows"]] == list(answers.registry())
     assert all(row["definition"] and row["unit"] for row in listed["rows"])
+
+
+def test_the_list_of_metrics_is_a_table_too(client: TestClient, answers: Answers) -> None:
+    told = client.get("/api/v1/metrics", headers={"Accept": "text/csv"})
+    assert (told.status_code, len(pl.read_csv(io.StringIO(told.text)))) == (200, len(answers.registry()))
 
 
 def test_a_metric_answer_has_its_instant_window_unit_and_coverage(client: TestClient) -> None:
@@ -261,6 +266,7 @@ def test_a_source_never_read_is_not_stale_and_has_no_instant(client: TestClient,
 
 def test_the_probes_and_the_exposition_answer(client: TestClient) -> None:
     assert client.get("/livez").text == client.get("/readyz").text == "ok"
+    assert client.get("/readyz?verbose").text == "[+]north/Pod read, 0 s behind\nok\n"
     metrics = client.get("/metrics")
     assert metrics.text == "up 1\n"
     assert metrics.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
@@ -272,7 +278,8 @@ def test_no_cache_keeps_an_answer(client: TestClient) -> None:
 
 def test_the_description_has_every_route_and_every_answer_has_its_shape(client: TestClient) -> None:
     described = client.get("/openapi.json").json()
-    assert list(described["paths"]) == [route.path for route in ROUTES]
+    posted = "/api/v1/checkpoints"  # tests/service/test_checkpoints_told.py
+    assert list(described["paths"]) == [*(route.path for route in ROUTES), posted]
     for route in ROUTES:
         if route.name == "quota_proposal":
             continue  # nothing is proposed here: tests/api/test_quota.py
@@ -367,3 +374,18 @@ def test_a_slash_at_the_end_leads_nowhere(client: TestClient, path: str) -> None
     reply = client.get(path, headers={"Host": "evil.example"}, follow_redirects=False)
     assert reply.status_code == 404
     assert "location" not in reply.headers
+
+
+def test_waiting_is_every_state_in_which_a_workload_waits(client: TestClient) -> None:
+    def uids(state: str) -> list[str]:
+        reply = client.get("/api/v1/workloads", params={"state": state})
+        assert reply.status_code == 200, reply.text
+        return [row["uid"] for row in reply.json()["rows"]]
+
+    assert uids("waiting") == uids("queued,checking,placing") != []
+
+
+def test_a_label_that_every_row_bears_may_be_asked_for(client: TestClient) -> None:
+    asked = [client.get("/api/v1/metrics/lint_findings_workloads", params={"by": by}) for by in ("", "rule")]
+    assert [reply.status_code for reply in asked] == [200, 200]
+    assert asked[0].json()["rows"] == asked[1].json()["rows"] != []

@@ -7,7 +7,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from api.answers import Answers
-from api.openapi import SCHEMAS
+from api.schemas import SCHEMAS
 from api.viewer import Viewer
 from tests.api.conftest import HEADER_AUTH, Connect, as_member
 from tests.api.test_answers_over_http import check

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, combinations
+from pathlib import Path
 
 import pytest
 from starlette.testclient import TestClient
@@ -268,6 +269,21 @@ def test_only_a_label_that_hides_something_is_opened_or_shared() -> None:
             assert label in metric.dimensions, metric.name
             assert LABELS[label] in {Tells.WHOSE, Tells.WHERE}, metric.name
         assert {*metric.shared_labels} <= {"queue", "pool"}, metric.name
+
+
+def test_of_foreign_work_a_node_tells_only_how_much_of_it_is_held(worlds: tuple[World, World]) -> None:
+    first, _ = worlds
+    of_work = {
+        name for name, metric in REGISTRY.items() if {"node", "team"} <= {*metric.dimensions}
+    }  # fmt: skip
+    assert {name for name in of_work if "node" in REGISTRY[name].open_labels} == {"held_gpus"}
+    # Of which kind it is stays hidden there: only the number that capacity and free GPUs tell anyway.
+    told = first.told("held_gpus", Ask(window=WINDOW, by=("team", "node", "service_class")))
+    others = [one.labels for one in told if one.labels["team"] == OTHERS and one.value]
+    assert others
+    assert all(labels["node"] != OTHERS and labels["service_class"] == OTHERS for labels in others)
+    promised = " ".join((Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8").split())
+    assert "how many GPUs of each node are held and free" in promised
 
 
 def test_a_row_that_says_nothing_of_a_label_does_not_begin_to() -> None:

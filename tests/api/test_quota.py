@@ -8,7 +8,7 @@ from starlette.testclient import TestClient
 
 from api.answers import Answers
 from api.app import Api, create_app
-from api.openapi import SCHEMAS
+from api.schemas import SCHEMAS
 from api.scope import Scope, scoped
 from api.viewer import Viewer
 from domain.policy import Policy
@@ -66,6 +66,12 @@ def test_a_researcher_sees_the_proposals_about_an_own_team(week: Week) -> None:
     assert holders(client(week, "red-people")) == {"red"}
     assert holders(client(week, "blue-people")) == set()
     assert holders(client(week, "blue-people", everything)) == {"red", ""}
+
+
+def test_nothing_in_a_list_tells_how_many_foreign_proposals_there_are(week: Week) -> None:
+    for group, count in (("red-people", 1), ("blue-people", 0)):
+        listed = client(week, group).get(LIST).json()
+        assert (listed["total"], listed["page_size"]) == (count, 1)
 
 
 def test_a_foreign_proposal_looks_like_one_that_does_not_exist(week: Week) -> None:

@@ -150,6 +150,8 @@ def test_foreign_teams_are_not_listed(red: TestClient, red_unscoped: TestClient)
 
     assert teams(red) == ["red"]
     assert teams(red_unscoped) == ["blue", "red"]
+    assert red.get("/api/v1/teams").json()["page_size"] == 1
+    assert red_unscoped.get("/api/v1/teams").json()["page_size"] == 2
 
 
 def test_a_researcher_of_no_team_sees_aggregates_only(connect: Connect) -> None:

@@ -75,6 +75,9 @@ def _life(uid: str, work: dict[str, Any]) -> Given:
             {**held, "attempt": 2, "pod_uid": f"{uid}-2", "bound_at": half, "started_at": half},
         ],
         "reservation": [{**one, "gpus": 1, "start_at": half}],
+        "denial": [
+            {"owner_uid": uid, "team": work["team"], "denied_by": "ResourceQuota", "count": 2, "at_at": nine},
+        ],
         "eviction": [{**one, "at_at": ten, "preemptor_uid": "r2"}],
         "member": [{**one, "object_uid": uid, "kind": "Workload"}, {**one, "object_uid": f"{uid}-2"}],
         "transition": [{"uid": f"{uid}-2", "moment": "checkpoint", "at_at": half}],

@@ -9,12 +9,10 @@ from typing import Any
 
 from analytics.chargeback.settle import settle
 from analytics.chargeback.statement import Row, Statement, Terms, rolled_up
-from analytics.chargeback.teams import TeamName, TeamNames, owners
 from analytics.chargeback.usage import Cutter, NodeStretch, Owner, Stay, usage_lines
 from domain.calendar import Unit, cut, month
 from domain.money import MICRO_GPU_MS_PER_GPU_HOUR, Currency, Price, PriceBook, Sku, cost
 from domain.quantity import MICRO_PER_GPU
-from domain.tenant import Rule, Subject, Tenancy
 from domain.window import Window, parse_instant
 from tests.cases.replay import Json
 
@@ -79,25 +77,3 @@ def priced_lines(held: Stay, *prices: Price) -> list[Json]:
         }
         for line in lines
     ]
-
-
-def tenancy(mapping: list[Json]) -> Tenancy:
-    """Which namespace belonged to which team, and when."""
-    return Tenancy(teams=tuple(
-        Rule(namespace=one["ns"], value=str(one["team_id"]), valid_from_ms=at(one["from"]),
-             valid_to_ms=at(one["to"]) if one["to"] else None)
-        for one in mapping
-    ))  # fmt: skip
-
-
-def team_names(told: list[Json]) -> TeamNames:
-    """What teams were called, and since when."""
-    return TeamNames(tuple(
-        TeamName(team=str(one["team_id"]), name=one["name"], from_ms=at(one["from"])) for one in told
-    ))  # fmt: skip
-
-
-def first_hour(day: str, namespace: str, gpus: int, rules: Tenancy) -> Stay:
-    """So many GPUs for the first hour of the day."""
-    subject = Subject(namespace=namespace, namespace_labels={}, labels={}, queue="", priority_class="")
-    return stay(gpus, day, f"{day}T01:00:00Z", *owners(rules, [(at(day), subject)]))

@@ -5,26 +5,29 @@ The adapters rename keys, parse times and convert units; what they ask for is co
 calendar, the price book and the chargeback.
 """
 
-from decimal import Decimal
+import json
 from fractions import Fraction
+from pathlib import Path
 
-from analytics.chargeback.distribution import share_out
+import pytest
+
+from analytics.chargeback.capacity import Kind
+from analytics.chargeback.distribution import Charge, Distribution, IdlePolicy, Pool, distributed
 from analytics.chargeback.statement import rolled_up
+from analytics.chargeback.statement import statement as written_down
 from analytics.chargeback.usage import Owner
-from domain.calendar import billing_zone, month
-from tests.cases.billing import (
-    USD,
-    first_hour,
-    node,
-    price,
-    priced_lines,
-    statement,
-    stay,
-    team_names,
-    tenancy,
-    total,
-)
-from tests.cases.replay import Json, case
+from api.answers import Question
+from domain.calendar import Period, billing_zone, month
+from domain.money import MICRO_GPU_MS_PER_GPU_HOUR
+from domain.window import FixedClock, parse_instant
+from service.answers import Answers
+from service.refresh import Refresher
+from service.settings import Settings
+from service.settings_file import load_settings
+from tests.cases.billing import USD, node, price, priced_lines, statement, stay, total
+from tests.cases.replay import Feed, Json, asking, case, truths, written
+
+DAY = "2026-06-01"
 
 
 def check(answer: Json, expected: Json) -> None:
@@ -80,22 +83,96 @@ def test_c04_parts_sum_to_the_invoice() -> None:
     given, expected = case("C04-cents-that-do-not-add-up")
     parts = {}
     for invoice in given["data"]["invoices"]:
-        usage = {team: Fraction(str(hours)) for team, hours in invoice["gpu_hours"].items()}
-        shares = share_out(Decimal(invoice["total"]), usage, USD.currency)
-        assert sum(shares.values()) == Decimal(invoice["total"])
-        parts[invoice["id"]] = {team: str(share) for team, share in shares.items()}
+        # What nobody held costs as much as the invoice, and is borne by use.
+        held = [
+            _charge(Kind.HELD, team, Fraction(str(hours)), "0")
+            for team, hours in invoice["gpu_hours"].items()
+        ]
+        whole = _charge(Kind.IDLE, "__idle__", Fraction(1), invoice["total"])
+        shared = distributed([*held, whole], Distribution(policy=IdlePolicy.BY_USE))
+        days = [Period(label=DAY, start_ms=0, end_ms=1)]
+        rows = written_down(shared, days=days, period=days[0], terms=USD).rows
+        assert total(rows) == invoice["total"]
+        parts[invoice["id"]] = {row.team: str(row.list_cost) for row in rows if row.kind != Kind.HELD}
     check({"parts": parts}, expected)
 
 
-def test_c05_a_renamed_team_is_one_row_and_a_deleted_namespace_still_pays() -> None:
+def _charge(kind: Kind, team: str, gpu_hours: Fraction, cost: str) -> Charge:
+    amount = Fraction(cost)
+    return Charge(
+        kind=kind, pool=Pool(cluster="c", gpu_model="any", day=DAY), owner=Owner(team=team),
+        micro_gpu_ms=int(gpu_hours * MICRO_GPU_MS_PER_GPU_HOUR),
+        list_cost=amount, contracted_cost=amount, effective_cost=amount,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("read_before", [True, False], ids=["read before the rename", "read after it"])
+def test_c05_a_renamed_team_is_one_row_and_a_deleted_namespace_still_pays(
+    tmp_path: Path, *, read_before: bool
+) -> None:
     given, expected = case("C05-renamed-team-deleted-namespace")
-    rules, names = tenancy(given["data"]["namespace_team"]), team_names(given["data"]["team_names"])
-    stays = [first_hour(day, namespace, gpus, rules) for day, namespace, gpus in given["data"]["usage"]]
-    rows = statement(stays, "2026-06", price("2.00"), names=names).rows
-    teams = {row.team: row for row in rolled_up(rows, ("team",))}
+    names, renamed = _team_names(given["data"]["team_names"])
+    rules = [
+        {"namespace": one["ns"], "value": names[one["team_id"]], "valid_from": f"{one['from']}T00:00:00Z"}
+        | ({"valid_to": f"{one['to']}T00:00:00Z"} if one["to"] else {})
+        for one in given["data"]["namespace_team"]
+    ]
+    settings = _settings(tmp_path, {"teams": rules, "renamed": renamed})
+    feed = Feed()
+    then = _settings(tmp_path, {"teams": rules}) if read_before else settings
+    feed.refresher = Refresher(store=feed.store, tenancy=then.tenancy_rules())
+    # A month before the rename, too.
+    for number, (day, namespace, gpus) in enumerate(
+        [["2026-05-20", "vision-train", 7], *given["data"]["usage"]]
+    ):
+        place = {"namespace": namespace}
+        status = {"phase": "Running", "conditions": truths({"PodScheduled": "True"}, f"{day}T00:00:00Z")}
+        pod = written(
+            "Pod", f"p{number}", created=f"{day}T00:00:00Z", metadata=place,
+            spec={"nodeName": "n", **asking(gpus)}, status=status,
+        )  # fmt: skip
+        feed.see("ADDED", pod, f"{day}T00:00:00Z")
+        feed.see("DELETED", pod, f"{day}T01:00:00Z")
+    answers = Answers(
+        feed.settled(), settings.tenancy_rules(), settings.thresholds(),
+        FixedClock(parse_instant("2026-08-01T00:00:00Z")), agreement=settings.money.agreement(),
+    )  # fmt: skip
+
+    def told(month: str = "2026-06", **only: str) -> Json:
+        filters = {"kind": ("held",)} | {name: (value,) for name, value in only.items()}
+        return dict(answers.chargeback(month, Question(by=("team",), filters=filters)))
+
+    found = told()
     answer = {
-        "gpu_hours_by_team": {team: row.gpu_hours for team, row in teams.items()},
-        "cost_usd_by_team": {team: str(row.list_cost) for team, row in teams.items()},
-        "total_usd": total(rows),
+        "gpu_hours_by_team": {row["team"]: row["gpu_hours"] for row in found["rows"]},
+        "cost_usd_by_team": {row["team"]: str(row["list_cost"]) for row in found["rows"]},
+        "total_usd": str(found["total"]["list_cost"]),
     }
     check(answer, expected)
+    # May keeps the name of then, and is found by either name.
+    for asked in ({}, {"team": "perception"}, {"team": "vision"}):
+        rows = told("2026-05", **asked)["rows"]
+        assert [(row["team"], row["gpu_hours"], row["cost_centre"]) for row in rows] == [
+            ("vision", 7, "4711")
+        ]
+
+
+def _team_names(told: list[Json]) -> tuple[dict[int, str], Json]:
+    """The first name of each team, and what the settings say of its later ones."""
+    names: dict[int, str] = {}
+    renamed: Json = {}
+    for one in told:
+        first = names.setdefault(one["team_id"], one["name"])
+        if first != one["name"]:
+            renamed[first] = {"name": one["name"], "since": f"{one['from']}T00:00:00Z"}
+    return names, renamed
+
+
+def _settings(tmp_path: Path, tenancy: Json) -> Settings:
+    money = {
+        "prices": [{"valid_from": "2026-01-01", "list": "2.00"}],
+        "cost_centres": {"perception": "4711"},
+    }
+    file = tmp_path / "gpuledger.yaml"
+    file.write_text(json.dumps({"money": money, "tenancy": tenancy}))
+    return load_settings(file)

@@ -6,6 +6,7 @@ from typing import Any
 
 import yaml
 
+from collector.checkpoints import Annotations
 from collector.decoding import read_object
 from collector.translator import Translator, find
 from domain.facts import Description, EventSighting, Fact, Transition
@@ -47,13 +48,14 @@ def facts_of(case: dict[str, Any]) -> list[Fact]:
     written = object_of(case)
     translator = translator_of(written)
     raw = read_object(json.dumps(written).encode(), translator.raw)
-    return translator.facts(raw, parse_instant(case["observed_at"]))
+    facts = translator.facts(raw, parse_instant(case["observed_at"]))
+    return [*facts, *Annotations().told(raw, facts, lambda *_: None)]
 
 
 def shown(fact: Fact) -> dict[str, Any]:
     """A fact as a case writes it: instants in words, nothing that is empty."""
     row: dict[str, Any] = {"fact": _NAMES[type(fact)]}
-    for name in fact.__slots__:
+    for name in fact.__struct_fields__:
         value = getattr(fact, name)
         if name in _LEFT_OUT or value in ("", None):
             continue

@@ -272,13 +272,14 @@ def test_an_event_that_expires_undoes_nothing() -> None:
 MALFORMED = {
     "a negative quantity": (pod("x", 3, gpus="-1"), "device count '-1'"),
     "a fraction of a device": (pod("x", 3, gpus="0.5"), "device count '0.5'"),
-    "not a number": (pod("x", 3, gpus=float("nan")), "'nan'"),
+    "not a number": (pod("x", 3, gpus="nan"), "'nan'"),
     "no quantity": (pod("x", 3, gpus="many"), "'many'"),
     "a count beyond reason": (pod("x", 3, gpus="1E"), "at most 1000000"),
     "a list for a map": ({**pod("x", 3), "spec": []}, "Expected `object`, got `array`"),
     "a number too wide": (pod("x", 3, priority=1 << 40), "<= 2147483647"),
     "another kind": ({**pod("x", 3), "kind": "Unheard"}, "kind Unheard (v1): expected Pod"),
     "no uid": ({**pod("x", 3), "metadata": {"name": "x"}}, "has no metadata.uid"),
+    "no name": ({**pod("x", 3), "metadata": {"uid": "x"}}, "has no metadata.name"),
     "no time": (pod("x", 3, status={"conditions": [{"type": "PodScheduled", "status": "False",
                 "lastTransitionTime": "yesterday"}]}), "expected RFC 3339"),
 }  # fmt: skip
@@ -298,7 +299,7 @@ def test_a_malformed_object_is_set_aside_and_nothing_else_is_lost(what: str) -> 
     (aside,) = sink.set_aside
     assert because in aside.because
     assert (aside.source, aside.observed_ms) == ("Pod", at(2))
-    assert aside.count == (2 if what == "no uid" else 1)  # a replay is known by its uid
+    assert aside.count == (2 if what in ("no uid", "no name") else 1)  # a replay is known by its uid
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from collector.kube.client import Answer
 from collector.kube.discovery import discover, version_path
 from collector.kube.watch_steps import Outcome
 from collector.translator import TRANSLATORS, Translator
+from collector.visibility import Visible
 
 RBAC = Path(__file__).parents[2] / "deploy/rbac.yaml"
 MAY_BE_MISSING = [one for one in TRANSLATORS if one.group not in {"", "batch"}]
@@ -66,5 +67,8 @@ def test_the_account_may_read_the_kinds_that_we_read_and_nothing_else() -> None:
         for api_group in rule["apiGroups"]
         for resource in rule["resources"]
     }
-    assert allowed == {(kind.group, kind.resource) for kind in TRANSLATORS}
-    assert {tuple(rule["verbs"]) for rule in role["rules"]} == {("get", "list", "watch")}
+    positions = (Visible.group, Visible.resource)
+    assert allowed == {(kind.group, kind.resource) for kind in TRANSLATORS} | {positions}
+    verbs = {group: tuple(rule["verbs"]) for rule in role["rules"] for group in rule["apiGroups"]}
+    assert verbs.pop(Visible.group) == ("get",)
+    assert set(verbs.values()) == {("get", "list", "watch")}

@@ -44,6 +44,15 @@ def test_the_node_that_the_target_names_counts_before_the_exporters_host() -> No
     assert gathered.samples(15_000).frame["node"].to_list() == ["n1"]
 
 
+def test_an_answer_goes_as_far_as_its_latest_series_in_whatever_order() -> None:
+    longer, shorter = (
+        Series(metric=METRIC | {"UUID": uuid}, values=[(15.0, "5"), (until, "6")])
+        for uuid, until in (("GPU-1", 60.0), ("GPU-2", 30.0))
+    )
+    for answered in ([longer, shorter], [shorter, longer]):
+        assert take_series(Gathered(), answered) == 60_000
+
+
 def test_a_point_at_the_edge_of_two_saved_chunks_is_one_sample(tmp_path: Path) -> None:
     first = saved(tmp_path, "a.json", [0, "10"], [15, "20"])
     second = saved(tmp_path, "b.json", [15, "20"], [30, "30"])

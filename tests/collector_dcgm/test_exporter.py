@@ -65,6 +65,15 @@ def test_a_plain_answer_counts_when_it_was_read_and_a_stamp_of_its_own_beats_tha
     assert read.samples.frame.select("device", "at_ms").rows() == [("GPU-1", 60_000), ("GPU-2", 70_000)]
 
 
+def test_a_repeated_answer_repeats_no_line_with_a_stamp_of_its_own(tmp_path: Path) -> None:
+    body = f'{LINE}5\nDCGM_FI_DEV_GPU_UTIL{{UUID="GPU-2",Hostname="n1"}} 6 9000\n'
+    head = f'#scrape {{"t": 10, "status": 200, "bytes": {len(body)}}}\n'
+    read = read_file(written(tmp_path, head + body + again(15)), step_ms=5000, single_at_ms=0)
+    assert read.samples.frame.select("device", "at_ms").rows() == [
+        ("GPU-2", 9_000), ("GPU-1", 10_000), ("GPU-1", 15_000),
+    ]  # fmt: skip
+
+
 def test_a_file_whose_frame_is_wrong_is_an_error_that_names_the_place(tmp_path: Path) -> None:
     text = recorded(answer(10, 5), "nonsense\n", answer(15, 6))
     with pytest.raises(RecordingError, match=r"nonsense.*expected #scrape"):

@@ -75,6 +75,13 @@ def test_the_whole_gpu_beside_its_instances_is_not_counted_again() -> None:
     assert both.set_aside == {PARENT: 1}
 
 
+def test_a_gpu_of_another_node_with_the_same_name_is_no_parent_of_these_instances() -> None:
+    cut = line(0.5, name="DCGM_FI_PROF_GR_ENGINE_ACTIVE", GPU_I_ID="1", GPU_I_PROFILE="3g.40gb")
+    found = made(cut + line(50, Hostname="n2"))
+    assert found.frame.select("node", "device").rows() == [("n1", "GPU-1/1"), ("n2", "GPU-1")]
+    assert not found.set_aside
+
+
 def test_the_drivers_utilisation_of_a_mig_instance_is_none() -> None:
     found = made(line(0, GPU_I_ID="1", GPU_I_PROFILE="3g.40gb"))
     assert found.frame.height == 0

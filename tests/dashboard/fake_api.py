@@ -11,7 +11,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from tests.dashboard import fake_fairness, fake_money, fake_waste
+from tests.dashboard import fake_fairness, fake_faults, fake_money, fake_positions, fake_waste
+from tests.dashboard.fake_positions import place
 
 Json = Any
 TARGETS = {"interactive": 300.0, "batch": 3600.0, "best_effort": 86_400.0}
@@ -157,7 +158,7 @@ def workload(number: int, as_of: datetime, **changes: Json) -> Json:
         "preemptions": 0,
         "evictions": 0,
         "missed_evictions": 0,
-        "gpu_seconds": 0.0,
+        **fake_waste.OF_A_WORKLOAD,
         **changes,
     }
 
@@ -165,16 +166,17 @@ def workload(number: int, as_of: datetime, **changes: Json) -> Json:
 def waiting(as_of: datetime) -> Json:
     listed = workload(0, as_of)
     span = {"state": "queued", "start_at": listed["submitted_at"], "end_at": None, "reason": "Inadmissible"}
-    more = {"skewed": "", "spans": [span], "attempts": [], "member_waits": []}
+    more: Json = {"skewed": "", "spans": [span], "queue_position": place(20.0)}
+    more |= {key: [] for key in ("attempts", "member_waits", "checkpoints", "gpu_faults", "denials")}
     return {**listed, "as_of": text(as_of), **more}
 
 
 def skewed(as_of: datetime) -> Json:
     """Bound before it was submitted, by its stamps."""
-    unknown = dict.fromkeys(
-        ("queue_wait_seconds", "time_to_running_seconds", "requeue_wait_seconds", "waiting_seconds")
-    )
-    return waiting(as_of) | unknown | {"uid": "uid-9", "skewed": "bound 90 s before the submission"}
+    waits = ("queue_wait", "time_to_running", "requeue_wait", "waiting")
+    unknown = dict.fromkeys(f"{name}_seconds" for name in waits)
+    odd = {"skewed": "bound 90 s before the submission", "queue_position": place(None, "no_permission: x")}
+    return waiting(as_of) | unknown | odd | {"uid": "uid-9"}
 
 
 def finished(as_of: datetime) -> Json:
@@ -214,7 +216,6 @@ def finished(as_of: datetime) -> Json:
         "preempted_by_name": "nlp/train-llm-0",
         "preempted_by_workload": "uid-0",
     }
-
     return workload(
         7,
         as_of,
@@ -238,8 +239,10 @@ def finished(as_of: datetime) -> Json:
             attempt(1, 9, 10, 31, outcome="preempted", reason="Preempted", **by),
             attempt(2, 41, 42, 62, outcome="succeeded"),
         ],
+        "queue_position": None,
         "skewed": "",
         "member_waits": [{"pod_uid": "pod-2-9", "start_at": at[42], "end_at": at[62], "gpus": 4.0}],
+        **fake_faults.of_a_workload(at[42]),
     }
 
 
@@ -269,10 +272,10 @@ def sources(scenario: Scenario) -> list[Json]:
             "epoch": 1,
             "restarts": 3 if kind == "Pod" else 0,
             "last_error": "410 Gone" if kind == "Pod" else "",
+            "missing": "what it tells is unknown" if stale else "",
+            "remedy": "nothing to do",
             "set_aside": 2 if kind == "Workload" else 0,
-            "set_aside_causes": [{"because": "quantity '8x': expected a number", "count": 2}]
-            if kind == "Workload"
-            else [],
+            "set_aside_causes": fake_positions.SET_ASIDE if kind == "Workload" else [],
         }
         for kind in ("Pod", "Node", "Workload", "ClusterQueue", "Event")
     ]
@@ -294,14 +297,13 @@ def registry() -> list[Json]:
     ]
 
 
-def answer(  # noqa: PLR0911 (one per route)
+def answer(  # noqa: C901, PLR0911 (one per route)
     scenario: Scenario, path: str, query: dict[str, str]
 ) -> tuple[int, Json]:
     """Status and document of a request."""
     filled = scenario.name != "empty"
     if path == "metrics":
-        rows = registry()
-        return 200, _page(rows, None)
+        return 200, _page(registry(), None)
     if path.startswith("metrics/"):
         name = path.removeprefix("metrics/")
         by = [label for label in query.get("by", "").split(",") if label]
@@ -312,7 +314,7 @@ def answer(  # noqa: PLR0911 (one per route)
                 "unit": fake_fairness.METRICS[name][0],
                 "as_of": text(scenario.as_of),
                 "window": query.get("window", "1d") if name in fake_fairness.WINDOWED else None,
-                "coverage": 1.0,
+                "coverage": 0.97 if scenario.name == "stale" else 1.0,
                 "hints": [],
                 "rows": rows,
             }
@@ -351,15 +353,13 @@ def answer(  # noqa: PLR0911 (one per route)
     if path.startswith(("chargeback/", "quota/proposals")):
         return fake_money.answer(path, text(scenario.as_of), query, scenario=scenario.name)
     if path == "teams":
-        team = {
-            "team": "nlp",
-            "workloads": 60,
-            "open_workloads": 60,
-            "last_submitted_at": text(scenario.as_of),
-        }
+        team = {"team": "nlp", "workloads": 60, "open_workloads": 60}
+        team["last_submitted_at"] = text(scenario.as_of)
         return 200, _page([team] if filled else [], scenario.as_of)
     if path == "sources":
         return 200, _page(sources(scenario) if filled else [], scenario.as_of)
+    if path in fake_faults.LISTS:
+        return 200, _page(fake_faults.LISTS[path](text(scenario.as_of)) if filled else [], scenario.as_of)
     return 404, {"title": "Not Found", "status": 404, "detail": f"{path}: no such route"}
 
 

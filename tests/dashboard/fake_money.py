@@ -84,7 +84,9 @@ def statement(as_of: str, by: list[str], *, scenario: str) -> Json:
     return {
         "month": "2026-10",
         **dict.fromkeys(("as_of", "start_at", "end_at"), as_of),
+        "over": False,
         "complete": False,
+        "coverage": 0.4,
         "nothing_because": "nothing was held in 2026-10 and no node with GPUs is known then"
         if empty
         else None,

@@ -26,6 +26,15 @@ CAUSES = {
     ("nlp", "startup"): 2.0,
     ("nlp", "unknown"): 98.0,
 }
+OF_A_WORKLOAD: Json = {
+    "gpu_seconds": 0.0,
+    "wasted_gpu_hours": 1.5,
+    "wasted_lower_bound": True,
+    "gpu_time_by_cause": [
+        {"cause": cause, "gpu_hours": hours, "charged_gpu_hours": charged, "lower_bound": False}
+        for cause, hours, charged in (("unknown", 3.0, 0.0), ("idle", 1.5, 1.5), ("useful", 0.5, 0.0))
+    ],
+}
 # By team: value, whether it is a lower bound; None is undefined.
 _BY_TEAM: dict[str, dict[str, tuple[float | None, bool]]] = {
     "held_gpu_hours": {"ads": (100.0, False), "nlp": (100.0, False)},
@@ -50,7 +59,7 @@ def rows(name: str, by: list[str]) -> list[Json]:
         return [_sample({}, _TOTALS[name])]
     if "cause" in by:
         return [_sample({"team": team, "cause": cause}, hours) for (team, cause), hours in CAUSES.items()]
-    more = {"user_name": "eve", "queue": "main"}
+    more = {"user_name": "eve", "queue": "main", "cluster": "north", "gpu_model": "H100"}
     return [
         _sample({label: {"team": team, **more}[label] for label in by}, value, lower_bound=bound)
         for team, (value, bound) in _BY_TEAM[name].items()

@@ -1,24 +1,32 @@
-"""Cluster, policy and capacity: the pages on the real API of a small site, and of an empty store."""
+"""
+Pages on the real API of a small site, and of an empty store: cluster, policy and capacity.
+
+And of all: that the links of a report lead to each of its tables.
+"""
 
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 import requests
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
+from api.answers import ReportQuestion
 from api.app import Api, create_app
 from api.auth import NoAuth
 from api.reports import REPORTS
+from api.reports.report import made
 from api.server import Server
 from dashboard.shared import data
 from dashboard.shared.launch import APP
 from domain.policy import Policy
 from domain.tenant import Tenancy
 from domain.window import FixedClock, parse_instant
+from service import report_text
 from service.answers import Answers
 from store.embedded import Store
 from tests.dashboard.test_pages import words
@@ -80,6 +88,18 @@ def site() -> Rows:
             for name, model, gpus, takes in nodes
         ],
     }  # fmt: skip
+
+
+def indebted() -> Rows:
+    """Two teams of one quota, of which the cluster owes one what the other had too much."""
+    since = "2026-01-01T00:00:00Z"
+    return {
+        "share_span": [{"start_at": since, "quota": 4_000_000, "held": 3_000_000, "entitled": 4_000_000}],
+        "team_share_span": [
+            {"opening_debt": 16.0, "entitled": 3_000_000, "held": 3_000_000, "start_at": since},
+            {"opening_debt": -8.0, "team": "vision", "start_at": since},
+        ],
+    }
 
 
 @contextmanager
@@ -197,3 +217,39 @@ def test_a_report_answers_over_http(name: str, rows: Rows) -> None:
     document = reply.json()
     assert document["lead"]
     assert all(section["columns"] for section in document["sections"])
+
+
+def test_a_page_and_a_report_that_are_asked_the_same_answer_the_same(open_site: Open) -> None:
+    shown = words(open_site("policy", site(), window="7d"))
+    assert "Until the cap is reached, as the queue grew in the last 7 d" in shown
+    assert "Submitted, last 7 d: " in shown
+    assert "What can be written better, last 7 d" in shown
+    shown = words(open_site("policy", site(), window="1d"))
+    assert "What can be written better, last 24 h" in shown
+
+
+@pytest.mark.parametrize("name", list(REPORTS))
+def test_the_links_of_a_report_lead_to_each_of_its_tables(name: str, open_site: Open) -> None:
+    rows = indebted() if name == "fairness" else site()
+    with store_of(rows) as store:
+        answers = Answers(store, Tenancy(), Policy(), FixedClock(parse_instant(NOW)))
+        document = made(REPORTS[name], answers, ReportQuestion())
+    assert any(section["rows"] for section in document["sections"])
+    told = report_text.addressed(document, dashboard_url="https://gpu.example.org")
+    addresses = [urlsplit(section["address"]) for section in told["sections"]]
+    assert {address.path for address in addresses} == {addresses[0].path}
+    app = open_site(addresses[0].path.removeprefix("/"), rows, **dict(parse_qsl(addresses[0].query)))
+    anchors = {heading.proto.anchor for heading in app.subheader}
+    assert [address.fragment for address in addresses if address.fragment not in anchors] == []
+    drawn = [table.proto.body for table in app.get("html")]
+    for section in told["sections"]:
+        if section["rows"]:
+            label = f'aria-label="report {name}: {section["title"]}"'
+            [table] = [table for table in drawn if label in table]
+            assert table.count("<tr>") == len(section["rows"]) + 1
+
+
+def test_the_tables_of_a_report_are_not_asked_for_before_somebody_opens_them(open_site: Open) -> None:
+    app = open_site("waste", site())
+    assert 'aria-label="report waste: ' not in "".join(table.proto.body for table in app.get("html"))
+    assert "Every table of the report: waste" in [box.label for box in app.expander]

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from api.openapi import SCHEMAS
+from api.schemas import SCHEMAS
 from dashboard.views.chargeback import months_until, verdict
 from tests.api.test_answers_over_http import check
 from tests.dashboard import fake_money
@@ -24,6 +24,8 @@ def test_the_page_names_the_total_the_biggest_team_and_whether_the_books_close(o
     shown = words(app)
     for expected in (
         "2026-10 so far: 3,201.00 EUR; 1,600.5 GPU-hours were held, most by nlp: 1,200.5 GPU-hours (75 %).",
+        "Not complete: 40 % of the window was observed.",
+        "may be a cent off its GPU-hours times the price",
         "Effective cost, EUR 3,201.00",
         "(idle capacity)",
         "Capacity 1,900.5 = held 1,600.5 + idle 300.0 + unavailable 0.0 - overlap 0.0",
@@ -66,8 +68,11 @@ def test_a_month_of_the_address_is_the_one_that_is_asked_for(open_page: Open) ->
 def test_lines_that_are_no_team_are_not_the_biggest_team() -> None:
     rows = [{"team": "__idle__", "held_gpu_hours": 0.0}]
     total = {"effective_cost": None, "held_gpu_hours": 0.0}
-    told = verdict({"month": "2026-10", "complete": True, "currency": None, "rows": rows, "total": total})
-    assert told == "2026-10: 0.0 GPU-hours were held by no team."
+    statement = {"month": "2026-10", "over": True, "currency": None, "rows": rows, "total": total}
+    assert verdict(statement | {"coverage": 1.0}) == "2026-10: 0.0 GPU-hours were held by no team."
+    assert verdict(statement | {"coverage": 0.403}) == (
+        "2026-10: 0.0 GPU-hours were held by no team. Not complete: 40 % of the window was observed."
+    )
 
 
 def test_a_failing_or_forbidden_api_is_told(open_page: Open) -> None:

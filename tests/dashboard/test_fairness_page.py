@@ -73,3 +73,11 @@ def test_an_empty_store_is_told_in_a_sentence(open_page: Open) -> None:
 def test_a_failing_api_is_told_with_what_it_said(open_page: Open) -> None:
     app = open_page("fairness", Scenario(status=500))
     assert any("the store is closed" in error.value for error in app.error)
+
+
+def test_the_ledger_says_how_much_of_its_window_was_observed(open_page: Open) -> None:
+    # Its lines are of a window, those of the pools of now: each with its own share.
+    captions = [caption.value for caption in open_page("fairness", Scenario(name="stale")).caption]
+    assert [caption for caption in captions if "97 % of the window was observed" in caption]
+    whole = [caption.value for caption in open_page("fairness", Scenario()).caption]
+    assert not [caption for caption in whole if "observed" in caption]

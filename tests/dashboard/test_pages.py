@@ -226,6 +226,13 @@ def test_a_workload_with_skewed_stamps_says_so_and_has_no_waits(open_page: Open)
     assert {tile.label: tile.value for tile in app.metric}["Queue wait"] == text.UNDEFINED
 
 
+def test_kueues_order_of_a_queue_stands_beside_ours_or_the_reason_why_it_is_unknown(open_page: Open) -> None:
+    told = words(open_page("job", Scenario(), uid="uid-0"))
+    assert "3 by Kueue's own order, as it was 20 s ago; by our order (priority, then submission) 4" in told
+    untold = words(open_page("job", Scenario(), uid="uid-9"))
+    assert "by our order (priority, then submission) 4. Kueue's own order: no\\_permission" in untold
+
+
 def test_waits_of_single_pods_are_shown_where_there_are_any(open_page: Open) -> None:
     shown = words(open_page("job", Scenario(), uid="uid-7"))
     assert "Waits of single pods: 1" in shown

@@ -1,6 +1,6 @@
 """The page of quota proposals: what moves, why, whom it exposes, and the patch."""
 
-from api.openapi import SCHEMAS
+from api.schemas import SCHEMAS
 from dashboard.views.quota import verdict
 from tests.api.test_answers_over_http import check
 from tests.dashboard import fake_quota

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from api.openapi import SCHEMAS
+from api.schemas import SCHEMAS
 from dashboard.shared import charts, data, filters, frame, tables, verdict
 from dashboard.shared import format as text
 from dashboard.shared.causes import explained
@@ -173,7 +173,7 @@ def test_the_viewers_headers_are_those_that_the_settings_name() -> None:
         ("pods.jsonl.gz is cut off or broken: Compressed file ended", "the data ends in the middle"),
         ("pods.times: no receive time for the rest of the lines", "nobody noted when these lines came in"),
         ("JSON is malformed: invalid character (byte 0)", "this is not JSON"),
-        ("Pod red/a has no metadata.uid: expected an object", "objects without a uid"),
+        ("Pod red/a has no metadata.uid: expected an object", "objects without a uid or a name"),
         ("time stamp 'now': expected RFC 3339", "a time stamp that is no time"),
         ("quota '-4': expected at least 0", "a quantity that is no number"),
         ("Expected `str`, got `int` - at `$.metadata.uid`", "a field has another type"),

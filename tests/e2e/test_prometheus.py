@@ -42,7 +42,7 @@ def prometheus_program() -> str:
 
 @pytest.fixture
 def playing(prometheus_program: str, tmp_path: Path) -> Iterator[Demo]:
-    with demo(tmp_path, "--play", str(SPEED)) as running:
+    with demo(tmp_path, "--sample", "small", "--play", str(SPEED)) as running:
         yield running
 
 

@@ -76,6 +76,8 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "gpu_hour": {"node": "n1", "device": "GPU-0", "gpu_model": "A100"},
     "transition": {"uid": "p", "kind": "Pod"},
     "member": {},
+    "object_state": {},
+    "denial": {},
     "node_device": {
         "labels": "{}",
         "taints": "[]",

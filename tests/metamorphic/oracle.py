@@ -242,6 +242,10 @@ ELSEWHERE: Mapping[str, str] = {
     **_OF_FAIRNESS,
     **_OF_WASTAGE,
     **_OF_ACTIVITY,
+    **dict.fromkeys(
+        ("gpu_xid_errors_total", "gpu_row_remap_failures_total"), "tests/service/test_gpu_faults.py"
+    ),
+    "pod_denials_total": "tests/service/test_denials.py",
 }
 
 # ------------------------------------------------------------ the greatest

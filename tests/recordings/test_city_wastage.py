@@ -57,6 +57,8 @@ PIECES = """
 select
     gpu_time.pod_uid,
     gpu_time.workload_uid,
+    gpu_time.user_name,
+    gpu_time.namespace || '/' || gpu_time.name as workload_name,
     gpu_time.cause,
     gpu_time.micro_gpus / 1e6 as gpus,
     gpu_time.start_ms / 1000 as start,
@@ -208,9 +210,37 @@ def test_every_second_held_has_a_cause(city: City) -> None:
     show_totals("held", found)
     most = {pod["pod"]: STAMPS_SECONDS * pod["gpu"] for pod in city.truth["pods"]}
     assert not [item for item in held.differences if abs(item[0]) > most[item[1]]]
-    for (label, value), (ours, theirs, _) in found.items():
-        if label in {"team", "model", "class"}:
-            assert ours == pytest.approx(theirs, rel=0.01), value
+    large = {key: value for key, value in found.items() if key[0] in {"team", "model", "class"}}
+    assert {label for label, _ in large} == {"team", "model", "class"}
+    for (_, value), (ours, theirs, _) in large.items():
+        assert ours == pytest.approx(theirs, rel=0.01), value
+
+
+@pytest.mark.parametrize("label", ["user", "workload"])
+def test_whoever_held_is_whom_the_truth_names(city: City, label: str) -> None:
+    """By our own names of the pieces, unlike the totals above."""
+    ours, theirs, gpus = (defaultdict[str, float](float) for _ in range(3))
+    for pod in city.truth["pods"]:
+        if pod["pod"] in APART:
+            continue
+        name = city.labels(pod)[label]
+        if label == "workload":
+            # Each pod of a StatefulSet is a workload of its own.
+            kind, _, named = name.partition("/")
+            name = f"{pod['namespace']}/{pod['pod']}" if kind == "StatefulSet" else named
+        theirs[name] += pod["gpu_seconds"]["held"]
+        gpus[name] += pod["gpu"]
+        for piece in city.seen.get(pod["uid"], []):
+            whose = piece["user_name" if label == "user" else "workload_name"]
+            ours[whose] += amount([piece])
+    off = {
+        name: (ours[name], theirs[name])
+        for name in {*ours, *theirs}
+        if abs(ours[name] - theirs[name]) > STAMPS_SECONDS * gpus[name]
+    }
+    show(f"\nheld by {label}: {len(theirs)} compared, off {off}")
+    assert len(theirs) > 10
+    assert not off
 
 
 @pytest.mark.parametrize("kind", ["crash_lost", "preempted_lost"])

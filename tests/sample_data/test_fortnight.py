@@ -1,24 +1,32 @@
 """The fortnight is reproducible, tells the stories that it should, and never does the impossible."""
 
+import gzip
 import itertools
 import json
 import lzma
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
+from polars.testing import assert_frame_equal
 
+from collector.dcgm.parquet import read_parquet
 from domain.window import parse_instant
-from sample_data.fortnight import END, FORTNIGHT, SAMPLES
+from sample_data.fortnight import END, EXPORTERS, FORTNIGHT, SAMPLES
+from sample_data.fortnight.causes import joined
 from sample_data.fortnight.exporters import write_exporters
 from sample_data.fortnight.generate import SEED, Recording, generate
 from sample_data.fortnight.samples import STEP_MS, read_truth, samples
 from sample_data.fortnight.site import little_site
 from sample_data.fortnight.stories import BOUND_ONE_BY_ONE, CRASH_LOOP, CRASHES_AGAIN, LONG_WAIT, NEVER_FITS
+from sample_data.tape import STREAMS
+from service.cli import run
 from service.gpu_metrics import scrape_files
+from store.embedded import Store
 
 SEEDS = range(3)
 MOST_BYTES = 5_000_000
@@ -46,12 +54,18 @@ def test_the_committed_fortnight_is_what_the_generator_writes(tmp_path: Path) ->
     # Contents, not compressed bytes: these depend on the builds of the packers.
     for path in tmp_path.glob("*.xz"):
         assert lzma.decompress(path.read_bytes()) == lzma.decompress((FORTNIGHT / path.name).read_bytes())
+    answers = [path.relative_to(tmp_path) for path in tmp_path.glob(f"{EXPORTERS}/*")]
+    assert {path.name for path in answers} == {path.name for path in (FORTNIGHT / EXPORTERS).iterdir()}
+    for name in answers:
+        assert gzip.decompress((tmp_path / name).read_bytes()) == gzip.decompress(
+            (FORTNIGHT / name).read_bytes()
+        )
     ours, theirs = (pl.read_parquet(folder / SAMPLES) for folder in (tmp_path, FORTNIGHT))
     assert ours.equals(theirs)
 
 
 def test_the_committed_fortnight_is_below_five_megabytes() -> None:
-    assert sum(path.stat().st_size for path in FORTNIGHT.iterdir()) < MOST_BYTES
+    assert sum(path.stat().st_size for path in FORTNIGHT.rglob("*.*")) < MOST_BYTES
 
 
 def test_the_same_seed_and_end_give_the_same_recording() -> None:
@@ -167,6 +181,54 @@ def test_a_device_of_a_pod_has_one_sample_a_minute_except_where_its_node_is_dark
         hidden = any(gap["node"] == pod["node"] for gap in dark)
         found = counted.get(pod["name"], 0)
         assert hidden or abs(found - expected) <= len(pod["devices"]), pod["name"]
+
+
+def test_a_free_device_is_told_of_too_until_its_node_is_dark_or_it_falls_off_the_bus(
+    sample: Recording,
+) -> None:
+    frame = samples(sample.truth)
+    free = frame.filter(pl.col("pod") == "")
+    assert free.select(pl.col("activity", "fb_used_mib").max()).row(0) == (0, 0)
+    counted = {tuple(key): many for *key, many in frame.group_by("node", "uuid", "instance").agg(
+        pl.col("at_ms").n_unique()).rows()}  # fmt: skip
+    assert len(counted) == len(sample.truth["devices"])
+    for device in sample.truth["devices"]:
+        start, end = sample.truth["start"], device["until"] or sample.truth["end"]
+        gaps = [gap for gap in sample.truth["dark"] if gap["node"] == device["node"]]
+        hidden = joined([(round(gap["from"]), round(min(gap["to"], end))) for gap in gaps])
+        expected = (end - start - sum(b - a for a, b in hidden)) * 1000 / STEP_MS
+        found = counted[device["node"], device["uuid"], device["instance"]]
+        assert found == pytest.approx(expected, abs=1 + len(gaps)), device
+
+
+def test_bookmarks_come_within_two_minutes_and_never_like_a_clock(sample: Recording) -> None:
+    told: dict[str, list[int]] = defaultdict(list)
+    for line in sample.lines:
+        if '"BOOKMARK"' in line.text:
+            told[line.stream].append(line.received_ms)
+    assert len(told) == len([stream for stream in STREAMS.values() if stream.bookmarks])
+    for instants in told.values():
+        steps = {b - a for a, b in itertools.pairwise([sample.start_ms, *instants, sample.end_ms])}
+        assert max(steps) <= 121_000
+        assert len(steps) > 100
+
+
+def test_the_exporters_of_the_committed_hour_are_imported_and_agree_with_its_parquet(
+    committed: dict[str, Any], tmp_path: Path
+) -> None:
+    folder = FORTNIGHT / EXPORTERS
+    command = ["import", "dcgm", str(folder), "--cluster", "sample", "--step", "60s"]
+    assert run([*command, "--data-dir", str(tmp_path)]) == 0
+    hour_ms = round(committed["end"] * 1000) - 3_600_000
+    file = tmp_path / SAMPLES
+    pl.scan_parquet(FORTNIGHT / SAMPLES).filter(pl.col("at_ms") >= hour_ms).collect().write_parquet(file)
+    names = [
+        "at_ms", "node", "device", "namespace", "pod", "shares", "activity", "memory_mib", "memory_total_mib",
+    ]  # fmt: skip
+    theirs = [part.samples.frame.select(names) for part in read_parquet(file, source="parquet")]
+    with closing(Store.open(tmp_path / "gpuledger.duckdb")) as store:
+        ours = pl.DataFrame(store.rows(f"select {', '.join(names)} from gpu_sample", {}))  # noqa: S608
+    assert_frame_equal(ours, pl.concat(theirs), check_row_order=False, check_dtypes=False, abs_tol=1e-6)
 
 
 def test_exporters_tell_the_same_of_the_last_hour(sample: Recording, tmp_path: Path) -> None:

@@ -8,10 +8,11 @@ nodes that come, are cordoned and leave, under quotas that are edited.
 import random
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
+from msgspec import structs
 
 from api.answers import Question
 from domain import objects
@@ -160,7 +161,7 @@ def job(life: Life) -> Description:
         owner=None, labels={}, suspend=False, parallelism=1, completions=1,
         gpu_requests_per_pod={RESOURCE: life.gpus}, priority_class="", queue=life.queue,
     )  # fmt: skip
-    return replace(description(ObjectKind.JOB, life.uid, life.submitted, body), uid=life.uid)
+    return structs.replace(description(ObjectKind.JOB, life.uid, life.submitted, body), uid=life.uid)
 
 
 @contextmanager

@@ -16,8 +16,10 @@ from api.answers import Question, Record
 from domain.calendar import billing_zone
 from domain.errors import UsageError
 from domain.money import Currency, Price, PriceBook
+from domain.policy import Policy
 from domain.window import MS_PER_HOUR, parse_instant
 from service.chargeback import NO_PRICES, document
+from store.derived import Replacement
 from store.embedded import Store
 from tests.build import Books, make_workload
 
@@ -79,7 +81,7 @@ def told(
 ) -> Record:
     """The statement by these dimensions, filtered by others; every line where none is given."""
     question = Question(by=by or None, filters={name: (value,) for name, value in of.items()})
-    return document(store, agreed, label=month, question=question, as_of_ms=as_of_ms)
+    return document(store, agreed, Policy(), label=month, question=question, as_of_ms=as_of_ms)
 
 
 @st.composite
@@ -307,29 +309,27 @@ def test_held_twice_is_taken_off_and_an_unknown_node_is_told() -> None:
 
 # ---------------------------------------------------------------- causes
 
-_CAUSES = """
-create table gpu_time (
-    cluster varchar, workload_uid varchar, team varchar, user_name varchar, queue varchar, gpu_model varchar,
-    micro_gpus bigint, start_ms bigint, end_ms bigint, cause varchar, known_ms bigint, earlier_cause varchar
-)
-"""
-
 
 def with_causes(*pieces: tuple[int, int | None, str, int | None]) -> Store:
     """Red holds a GPU through October; pieces are start, end, cause and when a loss became known."""
     books = Books()
     hold(books, "r", FIRST, None, team="red")
     store = stored(books)
-    rows = [
-        ("north", "r", "red", "ada", "main", "A100", 1_000_000, start_ms, end_ms, cause, known_ms,
-         "useful" if known_ms else "")
-        for start_ms, end_ms, cause, known_ms in pieces
-    ]  # fmt: skip
-    with store.transaction() as connection:
-        connection.execute("drop view if exists gpu_time")
-        connection.execute(_CAUSES)
-        connection.executemany(f"insert into gpu_time values ({', '.join('?' * 12)})", rows)  # noqa: S608
+    rows = [caused("r", start_ms, end_ms, cause, known_ms) for start_ms, end_ms, cause, known_ms in pieces]
+    store.replace("north", [Replacement(table="waste_piece", rows=rows)])
     return store
+
+
+def caused(
+    uid: str, start_ms: int, end_ms: int | None, cause: str, known_ms: int | None = None, **columns: object
+) -> dict[str, object]:
+    """Why the pod of a workload held its GPU in a stretch."""
+    return {
+        "cluster": "north", "workload_uid": uid, "pod_uid": f"{uid}-p", "attempt": 1, "node": "n1",
+        "gpu_model": "A100", "device": "", "micro_gpus": 1_000_000, "start_ms": start_ms, "end_ms": end_ms,
+        "cause": cause, "known_ms": known_ms, "earlier_cause": "useful" if known_ms else "", "may_be": "",
+        "charged": cause != "useful", "restart": False,
+    } | columns  # fmt: skip
 
 
 def by_day(store: Store, as_of_ms: int) -> dict[tuple[str, str], dict[str, float]]:

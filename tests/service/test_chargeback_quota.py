@@ -129,6 +129,18 @@ def test_without_prices_a_note_has_hours_and_no_worth() -> None:
     assert (red["lent_gpu_hours"], [red[name] for name in NOTE_COSTS]) == (20, [None] * 3)
 
 
+def test_where_one_models_quota_has_no_price_the_sum_has_no_worth_and_the_others_keep_theirs() -> None:
+    store = lent_out()
+    # No H100 was there on these days, so nothing says what its quota was worth.
+    unpriced = span("main", FIRST, hours(10), team="red", quota=1) | {"pool": "q", "gpu_model": "H100"}
+    store.replace("north", [Replacement(table="share_span", rows=[unpriced], keys=("pool", {"q"}))])
+    found = told(store, "gpu_model")
+    store.close()
+    worth = {row["gpu_model"]: row["unused_commitment_cost"] for row in found["rows"]}
+    assert worth == {"A100": Decimal("246.76"), "H100": None}
+    assert (found["total"]["unused_commitment_cost"], found["total"]["lent_cost"]) == (None, Decimal("39.80"))
+
+
 def test_days_of_quota_and_causes_are_those_of_the_billing_zone() -> None:
     # In Berlin the second of October begins at 22:00 UTC.
     store = with_causes((hours(0), hours(20), "idle", None), (hours(20), hours(30), "useful", None))
@@ -156,6 +168,18 @@ def test_idle_capacity_is_borne_by_the_quotas_of_the_day_in_the_billing_zone() -
     assert borne == pytest.approx({("2026-10-02", "red"): 2, ("2026-10-02", "blue"): 22})
 
 
+def test_a_quota_without_a_limit_bears_no_idle_capacity() -> None:
+    books = Books()
+    node(books, FIRST, hours(24), gpus=1)
+    shares = [
+        span("main", FIRST, hours(24), team="red", quota=1),
+        span("side", FIRST, hours(24), team="blue"),
+    ]
+    store = written(stored(books), [shares[0], shares[1] | {"quota": FOREVER}], [], [])
+    rows = told(store, "team", agreed=replace(AGREED, idle=IdlePolicy.BY_QUOTA))["rows"]
+    assert {row["team"]: row["gpu_hours"] for row in rows if row["gpu_hours"]} == {"red": 24}
+
+
 def test_a_loss_of_earlier_days_is_told_apart_and_the_kinds_sum_to_the_invoice() -> None:
     store = with_causes(
         (hours(4), hours(25), "crash_lost", hours(25)), (hours(25), hours(26), "useful", None)
@@ -180,7 +204,7 @@ def test_a_loss_of_earlier_days_is_told_apart_and_the_kinds_sum_to_the_invoice()
 @settings(max_examples=15, suppress_health_check=[HealthCheck.too_slow])
 @given(
     steps=st.lists(
-        st.tuples(st.integers(9, 200), st.integers(0, 9), st.integers(0, 9), st.integers(0, 3)),
+        st.tuples(st.integers(19, 200), st.integers(0, 9), st.integers(0, 9), st.integers(0, 3)),
         min_size=1,
         max_size=6,
     ),

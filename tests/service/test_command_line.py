@@ -9,11 +9,13 @@ import pytest
 
 from dashboard.shared import data, frame
 from domain.facts import Batch, ObjectKind, SetAside, SourceMark
+from domain.policy import Policy
 from service import children
 from service.cli import run
 from service.cli.options import Given
 from service.runtime import Runtime
 from service.settings_file import load_settings
+from service.wastage import Wastage
 from store.embedded import Store
 from tests.build import Books, busy_morning, make_workload
 
@@ -28,6 +30,7 @@ def data_dir(tmp_path: Path) -> Path:
     folder = tmp_path / "data"
     store = Store.open(folder / "gpuledger.duckdb")
     busy_morning().write(store)
+    Wastage(store, Policy()).refresh("north", 0)
     store.close()
     return folder
 
@@ -98,6 +101,8 @@ def test_one_workload_is_shown_with_spans_and_pods(
     assert run(["workloads", "r-done", "--data-dir", str(data_dir)]) == 0
     told = capsys.readouterr().out
     assert "WAITED           10 m" in told
+    assert "CAUSE" in told
+    assert ">= 0" in told
     assert "r-done-2" in told
 
 
@@ -111,7 +116,7 @@ def test_one_workload_is_shown_with_spans_and_pods(
         (["metrics", "--window", "long"], 2, "duration 'long'"),
         (["metrics", "--no-such-option"], 2, "No such option"),
         (["workloads", "none"], 2, "workload 'none'"),
-        (["workloads", "--state", "asleep"], 2, "--state asleep"),
+        (["workloads", "--state", "asleep"], 2, "--state 'asleep'"),
         (["import", "k8s", "a", "b", "--cluster", "c"], 2, "one folder at a time"),
         (["import", "k8s", "/no/such/folder"], 3, "/no/such/folder"),
         (["serve", "--host", "0.0.0.0"], 2, "loopback"),  # noqa: S104 (refused)

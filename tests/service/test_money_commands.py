@@ -57,7 +57,10 @@ def test_a_month_is_shown_by_team_with_its_books(data_dir: Path, capsys: pytest.
     # A node of eighty GPUs for eight days and an hour of March.
     assert lines[-1][:5] == ["total", "-", "15440", "2000", "1700"]
     assert "GPU-hours: capacity 15440 = held 2000 + idle 13440 + unavailable 0 - overlap 0" in err
-    assert "its days until 2026-03-09T01:00:00.000Z, showback" in err
+    assert "its days until 2026-03-09T01:00:00.000Z, showback\n" in err
+    # Of the second month the first second was not observed.
+    _, err = said(capsys, data_dir, "chargeback", "show", "2026-02")
+    assert "2026-02 in UTC, over, showback\nnot complete: 99.9 % of the window was observed\n" in err
 
 
 @pytest.mark.parametrize("form", ["wide", "json", "csv", "markdown", "parquet"])
@@ -100,7 +103,10 @@ def test_a_wrong_month_or_format_says_what_to_do(data_dir: Path, capsys: pytest.
 def test_a_month_without_a_line_says_why(data_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out, err = said(capsys, data_dir, "chargeback", "show", "2026-01")
     assert out == ""
-    assert err == "no cluster was read yet: import a recording, or let serve read one\n"
+    assert err == (
+        "nothing of 2026-01 was observed: clusters were first read at 2026-02-01T00:00:01.000Z; ask for that"
+        " month or a later one\n"
+    )
     out, err = said(capsys, data_dir, "chargeback", "show", "2026-03", "--team", "rad")
     assert (out, err) == ("", "no line of 2026-03 has team rad: ask without filters to see which there are\n")
     assert said(capsys, data_dir, "chargeback", "show", "2026-03")[0].startswith("TEAM")

@@ -14,21 +14,26 @@ from api.answers import ListQuestion, Question
 from api.scope import scoped
 from api.viewer import Role, Viewer
 from collector.recording import import_recording
+from domain.calendar import Period
 from domain.errors import UsageError
 from domain.facts import Batch, ObjectKind, SourceMark
 from domain.observed import Stretch
 from domain.policy import Policy
 from domain.tenant import Tenancy
-from domain.window import FixedClock, Window, parse_instant
+from domain.window import MS_PER_HOUR, FixedClock, Window, parse_instant
 from sample_data.fortnight import END, FORTNIGHT
 from service.answers import Answers
 from service.observation import share_of_window
+from service.quota_evidence import evidence
 from store.embedded import Store
 from store.gpu_samples import Read
 from tests.build import Books, at, busy_morning, make_workload
+from tests.quota_site import END as WEEK_END
+from tests.quota_site import MONDAY, POOL, site
 from tests.service.test_activity import COLUMNS, sample
 
 HOUR = timedelta(hours=1)
+WEEK = Period(label="2026-W10", start_ms=MONDAY, end_ms=WEEK_END)
 
 
 @pytest.fixture
@@ -125,6 +130,23 @@ def test_what_gpus_did_is_covered_where_a_source_told_of_their_node(store: Store
     assert share(store, 0, 60) == 1
 
 
+def test_what_moves_a_quota_has_the_coverage_of_the_same_figure_elsewhere() -> None:
+    """Without samples of half of the week, on less than 90 % of it nothing moves."""
+    week = site()
+    step_ms = MS_PER_HOUR // 2
+    half = [sample(0, 0.5) | {"at_ms": MONDAY + i * step_ms, "step_ms": step_ms} for i in range(168)]
+    read = Read(until_ms=half[-1]["at_ms"], seen_ms=half[-1]["at_ms"])
+    assert evidence(week.store, "c", WEEK, week.policy).of(POOL, "red").coverage == 1
+    week.store.append_samples("c", "exporter/n1", pl.DataFrame(half, schema=COLUMNS), read)
+    found = evidence(week.store, "c", WEEK, week.policy).of(POOL, "red")
+    told = Answers(week.store, Tenancy(), Policy(), FixedClock(WEEK.end_ms)).metric(
+        "hell_ratio", Question(as_of_ms=WEEK.end_ms, window=timedelta(days=7), filters={"queue": ("red",)})
+    )
+    assert told.coverage == float(found.coverage) == pytest.approx(84.25 / 168)
+    assert [row.value for row in told.rows] == [pytest.approx(float(found.ratio or 0))]
+    assert week.proposer.refresh("c", WEEK.end_ms + 1) == 0
+
+
 def test_asked_later_a_figure_has_the_coverage_that_it_had(store: Store) -> None:
     seen(store, ObjectKind.POD, (0, 30))
     whole = answers(store, 60)
@@ -142,6 +164,28 @@ def test_asked_later_a_figure_has_the_coverage_that_it_had(store: Store) -> None
     assert later.metric("queue_wait_seconds", Question(window=2 * HOUR)).coverage == 1.0
 
 
+def test_a_sight_at_the_very_instant_of_the_question_counts_as_on_the_page_of_sources(store: Store) -> None:
+    seen(store, ObjectKind.POD, (0, 0))
+    resumed = [Stretch(start_ms=at(minute), end_ms=at(minute), resumed=True) for minute in (60, 120)]
+    windowed, instant = Question(as_of_ms=at(60), window=HOUR), Question(as_of_ms=at(60))
+
+    def told(minutes: float) -> tuple[float | None, float | None, float | None]:
+        asked = answers(store, minutes)
+        [source] = [row for row in asked.sources(at(60)).rows if row["kind"] == ObjectKind.POD]
+        coverage = (asked.metric(name, ask).coverage for name, ask in (
+            ("queue_wait_seconds", windowed), ("held_gpus", instant)))  # fmt: skip
+        return (*coverage, source["lag_seconds"])
+
+    for sight in resumed:
+        mark = SourceMark(kind=ObjectKind.POD, resource_version="9", epoch=0, seen_ms=sight.end_ms)
+        store.append(Batch(cluster="north", marks={ObjectKind.POD: mark}, sights={ObjectKind.POD: [sight]}))
+        # First asked at that instant, then an hour later: what was known is the same.
+        assert told((sight.end_ms - at(0)) / 60_000) == (1.0, 1.0, 0.0)
+    # One that begins there tells nothing of the time before.
+    seen(store, ObjectKind.POD, (60, 120), cluster="south")
+    assert share(store, 0, 60, clusters=("south",)) is None
+
+
 def test_half_of_four_weeks_is_said_of_a_recording_of_two(store: Store, tmp_path: Path) -> None:
     for name in ("nodes", "clusterqueues"):
         for file in FORTNIGHT.glob(f"{name}.*"):
@@ -151,8 +195,15 @@ def test_half_of_four_weeks_is_said_of_a_recording_of_two(store: Store, tmp_path
     answer = Answers(store, Tenancy(), Policy(), FixedClock(parse_instant(END))).metric(
         "queue_wait_seconds", asked
     )
-    # These two kinds begin with a bookmark in the third hour; their watches are silent for an hour each.
-    assert answer.coverage == pytest.approx(0.5, abs=0.005)
+    # The watch begins with its first bookmark, two minutes after the start.
+    assert answer.coverage == pytest.approx(0.5, abs=0.0001)
+    recent = Question(as_of_ms=parse_instant(END), window=HOUR)
+    told = Answers(store, Tenancy(), Policy(), FixedClock(parse_instant(END)))
+    assert told.metric("queue_wait_seconds", recent).coverage == 1.0
+    # Of any instant of the past too, sources were read in time: bookmarks come well within the patience.
+    for hours in (1.77, 50.3, 301.01):
+        past = Question(as_of_ms=parse_instant(END) - int(hours * 3_600_000))
+        assert told.metric("held_gpus", past).coverage == 1.0
 
 
 # ------------------------------------------------------------ where nothing is known
@@ -239,6 +290,10 @@ def test_a_researcher_is_told_of_no_foreign_team_or_queue(store: Store) -> None:
         }
         assert len(found) == 1
         assert not any("blue-queue" in hint.replace(repr(name), "") for hint in found)
+    # What priority classes there are is told to nobody who may not see everything.
+    misspelt = Question(filters={"priority_class": ("bacht",)})
+    assert told.metric("held_gpus", misspelt).hints == ()
+    assert "did you mean 'batch'?" in answers(store).metric("held_gpus", misspelt).hints[0]
     # An own team without work is no misspelling of a foreign one.
     for hints in (
         told.metric("held_gpus", Question(filters={"team": ("blues",)})).hints,

@@ -5,12 +5,11 @@ from typing import Any
 
 import pytest
 
-from analytics.chargeback.agreement import Agreement
-from domain.calendar import billing_zone
+from domain.calendar import billing_zone, finished_week
 from domain.errors import UsageError
 from domain.policy import Policy, QuotaRatio
 from domain.window import MS_PER_HOUR, format_instant, parse_instant
-from service.quota import finished_week, reject
+from service.quota import reject
 from service.quota_documents import detail, listing
 from service.quota_settings import QuotaSettings
 from store import proposals as kept
@@ -144,8 +143,8 @@ def test_a_week_is_proposed_once_and_the_next_one_supersedes_it() -> None:
     assert week.proposer.refresh("c", NOW + 1) == 0
     first = {row["id"] for row in listing(week.store, week.terms, NOW).rows}
     with pytest.raises(UsageError, match="made already"):
-        week.proposer.propose("c", finished_week(NOW, Agreement()), NOW + 2)
-    week.feed.store.append(_read_until(END + WEEK_MS))
+        week.proposer.propose("c", finished_week(NOW, billing_zone("UTC")), NOW + 2)
+    week.feed.store.append(read_until(END + WEEK_MS))
     # An hour before it would have expired.
     week.proposer.refresh("c", END + WEEK_MS)
     states = {row["id"]: row["state"] for row in listing(week.store, week.terms, END + WEEK_MS + 1).rows}
@@ -201,7 +200,7 @@ def test_what_was_agreed_stays_when_a_cut_was_made() -> None:
     week.proposer.refresh("c", NOW)
     week.see(queue("red", "36", "101"), NOW)
     week.see(cohort(0, "51"), NOW)
-    week.feed.store.append(_read_until(END + WEEK_MS))
+    week.feed.store.append(read_until(END + WEEK_MS))
     week.proposer.refresh("c", END + WEEK_MS + 1)
     rows = week.store.rows(
         "select agreed, live from quota_week where holder = 'red' and pool = 'main/a100' order by week"
@@ -249,15 +248,14 @@ def test_a_cut_names_the_running_workloads_that_may_be_reclaimed() -> None:
 def test_the_finished_week_is_that_of_the_billing_zone(
     zone: str, as_of: str, label: str, start_at: str
 ) -> None:
-    agreed = Agreement(zone=billing_zone(zone), zone_name=zone)
-    found = finished_week(parse_instant(as_of), agreed)
+    found = finished_week(parse_instant(as_of), billing_zone(zone))
     assert (found.label, format_instant(found.start_ms)) == (label, start_at)
     assert found.end_ms <= parse_instant(as_of)
 
 
 def test_a_running_week_is_not_proposed() -> None:
     week = site()
-    running = finished_week(NOW + WEEK_MS, Agreement())
+    running = finished_week(NOW + WEEK_MS, billing_zone("UTC"))
     with pytest.raises(UsageError, match="finished week"):
         week.proposer.propose("c", running, NOW)
 
@@ -275,7 +273,7 @@ def _reserve(week: Week, uid: str, gpus: int, *, admitted_ms: int) -> None:
     week.store.write_lives("c", [uid], books.tables, Watermark("lives", 1))
 
 
-def _read_until(at_ms: int) -> Any:
+def read_until(at_ms: int) -> Any:
     from domain.facts import Batch, ObjectKind, SourceMark
     from domain.observed import Stretch
 

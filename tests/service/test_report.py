@@ -9,6 +9,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
 from analytics.metrics import REGISTRY
@@ -16,7 +17,7 @@ from api.answers import Question, ReportQuestion
 from api.reports import REPORTS
 from api.reports.report import document
 from api.reports.report import made as finished
-from api.reports.sections import figure
+from api.reports.sections import NONE, figure
 from domain.errors import UsageError
 from domain.policy import Policy
 from domain.report import Column, Figure, Report, Section
@@ -25,10 +26,14 @@ from domain.window import FixedClock
 from service import report_text
 from service.answers import Answers
 from service.cli import run
+from store.derived import Replacement
 from store.embedded import Store
-from tests.build import at, busy_morning
+from store.gpu_samples import Read
+from tests.build import at, busy_morning, filled
 from tests.quota_site import END as WEEK_END
-from tests.quota_site import site
+from tests.quota_site import MONDAY, WEEK_MS, piece, site
+from tests.service.test_activity import COLUMNS
+from tests.service.test_activity import sample as gpu_sample
 from tests.service.test_chargeback import FIRST
 from tests.service.test_chargeback_quota import lent_out
 
@@ -115,19 +120,41 @@ def test_all_figures_of_a_report_are_of_one_instant(name: str, morning: Answers)
     assert finished(REPORTS[name], hasty, ReportQuestion()) == finished(REPORTS[name], later, asked)
 
 
+# A world in which each report has something to tell, and when it is asked.
+WORLDS: dict[str, Callable[[], tuple[Store, int]]] = {
+    "capacity": lambda: (site().store, WEEK_END),
+    "fairness": lambda: (lent_out(), FIRST + 3_600_000),
+    "fragmentation": lambda: (lent_out(), FIRST + 3_600_000),
+    "waste": lambda: (site().store, WEEK_END),
+}
+
+
 @pytest.mark.parametrize("name", list(REPORTS))
-def test_a_figure_of_a_report_is_that_of_its_metric(name: str, morning: Answers) -> None:
-    told = REPORTS[name].build(morning, ReportQuestion())
+def test_a_figure_of_a_report_is_that_of_its_metric(name: str) -> None:
+    store, as_of_ms = WORLDS.get(name, lambda: (filled(), at(180)))()
+    answers = Answers(store, Tenancy(), Policy(), FixedClock(as_of_ms))
+    told = REPORTS[name].build(answers, ReportQuestion())
     assert told.lead
+    compared = 0
     for section in told.sections:
-        by = tuple(column.key for column in section.columns if not column.unit)
+        # Who shares a quota is told of a holder's row, and does not make it.
+        told_only = {"team"} if section.key == "holders" else set[str]()
+        by = tuple(
+            column.key for column in section.columns if not column.unit and column.key not in told_only
+        )
         for column in section.columns:
             if not column.metric or not set(by) <= set(REGISTRY[column.metric].dimensions):
                 continue
-            asked = morning.metric(column.metric, Question(window=section.window or told.window, by=by))
-            known = [figure(sample) for sample in asked.rows]
-            cells = [row[column.key] for row in section.rows if column.key in row]
-            assert [cell for cell in cells if cell not in known] == [], (section.key, column.key)
+            asked = answers.metric(column.metric, Question(window=section.window or told.window, by=by))
+            for row in section.rows:
+                labels = {key: "" if row[key] == NONE else row[key] for key in by}
+                # A percentile's column is of one of the samples with these labels.
+                known = [figure(sample) for sample in asked.rows if labels.items() <= sample.labels.items()]
+                cell = row.get(column.key)
+                assert cell in known or (cell is None and not known), (section.key, column.key, labels)
+                compared += isinstance(cell, Figure) and bool(cell.value)
+    store.close()
+    assert compared > 0
 
 
 @pytest.mark.parametrize(
@@ -153,6 +180,54 @@ def test_the_sentence_about_waste_is_about_the_window_of_its_tables() -> None:
     assert leads[timedelta(days=1)] == ("No team wasted GPU-time in the window.",)
 
 
+def test_a_report_keeps_to_the_filters_that_were_asked() -> None:
+    store = site().store
+    answers = Answers(store, Tenancy(), Policy(), FixedClock(WEEK_END))
+    only = ReportQuestion(filters={"team": ("red",)})
+    waste, fairness = (REPORTS[name].build(answers, only) for name in ("waste", "fairness"))
+    everybody = REPORTS["fairness"].build(answers, ReportQuestion())
+    store.close()
+    teams = {row["team"] for section in waste.sections for row in section.rows if "team" in row}
+    assert teams == {"red"}
+    found = {section.key: section.rows for section in fairness.sections}
+    assert {row["team"] for row in found["teams"]} == {"red"}
+    # The figures of a pool are the same for everybody in it.
+    [pools] = [section.rows for section in everybody.sections if section.key == "pools"]
+    assert found["pools"] == pools != ()
+
+
+def test_columns_of_one_metric_are_told_apart_by_their_extra_label(morning: Answers) -> None:
+    told = REPORTS["waits"].build(morning, ReportQuestion())
+    [classes] = [section for section in told.sections if section.key == "classes"]
+    asked = morning.metric("queue_wait_seconds", Question(window=told.window, by=("service_class",)))
+    waits = {
+        (sample.labels["service_class"], sample.labels["quantile"]): figure(sample)
+        for sample in asked.rows
+        if sample.labels.get("estimator") == "censored"
+    }
+    cells = {
+        (str(row["service_class"]), name): row[f"queue_wait_seconds_{name}_censored"]
+        for row in classes.rows
+        for name in ("0.5", "0.99")
+    }
+    assert cells == {key: waits[key] for key in cells}
+    assert cells["batch", "0.5"] != cells["batch", "0.99"]
+
+
+def test_where_some_of_the_activity_is_unknown_the_sentence_about_waste_says_at_least() -> None:
+    week = site()
+    half, third = MONDAY + WEEK_MS // 2, MONDAY + WEEK_MS // 3
+    pieces = [
+        piece("w-red", "idle", MONDAY, third, 1000.0), piece("w-red", "unknown", third, half, 1000.0),
+        piece("w-red", "useful", half, WEEK_END, 1000.0),
+    ]  # fmt: skip
+    week.store.replace("c", [Replacement(table="waste_piece", rows=pieces, keys=("workload_uid", {"w-red"}))])
+    answers = Answers(week.store, Tenancy(), Policy(), FixedClock(WEEK_END))
+    lead = REPORTS["waste"].build(answers, ReportQuestion()).lead
+    week.store.close()
+    assert lead == ("red wasted most: at least 333.3 GPU-hours.",)
+
+
 def test_a_report_that_cannot_take_the_window_says_which_one_it_can(morning: Answers) -> None:
     asked = ReportQuestion(window=timedelta(hours=2))
     told = r"report capacity, window 2h: it judges the last 7 days.*leave the window out, or ask for 7d"
@@ -175,6 +250,25 @@ def test_a_report_says_how_much_of_its_window_was_observed(morning: Answers) -> 
     assert sentence in report_text.markdown(half)
     assert not any("observed" in each for each in whole["lead"])
     assert {row["coverage"] for row in csv.DictReader(io.StringIO(report_text.to_csv(half)))} == {"0.5"}
+
+
+def test_what_a_report_on_samples_covers_is_what_their_sources_told_of_too() -> None:
+    # Pods were read from 9:00 to 12:00; of the node with GPUs a source told in the first half of it.
+    books = busy_morning()
+    books.add(
+        "node_span", node="n1", gpu_model="A100", start_ms=at(0), end_ms=None, schedulable=True,
+        capacity_micro_gpus=8_000_000, allocatable_micro_gpus=8_000_000,
+    )  # fmt: skip
+    store = filled([books])
+    of_node = gpu_sample(0, 0.5) | {"node": "n1", "step_ms": 20 * 60_000}
+    # The last sample stands for half an hour.
+    seen = pl.DataFrame([of_node | {"at_ms": at(minute)} for minute in (0, 20, 40, 60)], schema=COLUMNS)
+    store.append_samples("north", "exporter/n1", seen, Read(until_ms=at(90), seen_ms=at(90)))
+    asked = ReportQuestion(window=timedelta(hours=3))
+    on_pods, on_samples = (finished(REPORTS[name], _answers(store), asked) for name in ("waits", "waste"))
+    store.close()
+    assert (on_pods["coverage"], on_samples["coverage"]) == (1.0, 0.5)
+    assert on_samples["lead"][-1] == "Not complete: 50 % of the window was observed."
 
 
 def test_a_report_for_a_team_that_does_not_exist_says_so_first(morning: Answers) -> None:
@@ -242,7 +336,29 @@ def test_names_cannot_break_the_table_or_become_a_formula() -> None:
 
 
 def test_markdown_links_each_table_to_its_page_at_the_same_instant() -> None:
-    told = made({"team": "red"}, page="waste") | {"window": "1w"}
-    text = report_text.markdown(told, dashboard_url="https://gpu.example.org/ledger/")
-    address = "https://gpu.example.org/ledger/waste?as_of=2026-03-02T09%3A00%3A00.000Z&window=7d"
+    told = made({"team": "red", "held": Figure(value=1.0)}, page="waste") | {"window": "1w"}
+    url, only = "https://gpu.example.org/ledger/", {"service_class": ("batch",)}
+    told = report_text.addressed(told, dashboard_url=url, filters=only)
+    text = report_text.markdown(told)
+    asked = "class=batch&as_of=2026-03-02T09%3A00%3A00.000Z&window=7d&table=waste.teams"
+    address = f"{url}waste?{asked}#waste-teams"
     assert f"[These figures on their page]({address})" in text
+    assert told["sections"][0]["address"] == address
+    assert {row["address"] for row in csv.DictReader(io.StringIO(report_text.to_csv(told)))} == {address}
+
+
+def test_beside_figures_of_the_window_those_of_the_instant_say_so(morning: Answers) -> None:
+    told = REPORTS["policy"].build(morning, ReportQuestion(window=timedelta(days=7)))
+    [cap] = [section for section in told.sections if section.key == "backpressure"]
+    assert cap.window == timedelta(days=7)
+    titles = {column.metric: column.title for column in cap.columns if column.metric}
+    assert titles["queue_depth_workloads"].endswith(", now")
+    assert not titles["queue_cap_seconds"].endswith("now")
+
+
+def test_a_refusal_on_the_command_line_names_its_options(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Store.open(tmp_path / "gpuledger.duckdb").close()
+    assert run(["report", "fragmentation", "--window", "7d", "--data-dir", str(tmp_path)]) == 2
+    assert "choose the instant with --as-of" in capsys.readouterr().err

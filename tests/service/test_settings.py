@@ -108,6 +108,37 @@ def test_rules_and_targets_reach_the_domain(tmp_path: Path) -> None:
     assert policy.targets[ServiceClass.BATCH].wait == timedelta(hours=1)
 
 
+def test_a_dated_rename_reaches_the_domain(tmp_path: Path) -> None:
+    text = "tenancy: {renamed: {old: new, vision: {name: perception, since: 2026-06-10T00:00:00Z}}}"
+    tenancy = load_settings(written(tmp_path, text)).tenancy_rules()
+    since_ms = parse_instant("2026-06-10T00:00:00Z")
+    assert tenancy.renamed == {"old": "new", "vision": "perception"}
+    assert tenancy.renamed_ms == {"vision": since_ms}
+    # A month that ends with the rename ended under the old name.
+    for name in ("vision", "perception"):
+        told = [tenancy.called(name, at_ms) for at_ms in (since_ms, since_ms + 1)]
+        assert told == ["vision", "perception"]
+    assert tenancy.called("old", 1) == "new"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "told"),
+    [("b", "c", "'b' and 'c' are both called 'b'"), ("c", "c", "two names of 'c' end at one instant")],
+)
+def test_at_any_time_a_team_has_one_name_of_its_own(
+    tmp_path: Path, first: str, second: str, told: str
+) -> None:
+    month = "05" if first == "b" else "06"
+    text = f"""
+    tenancy:
+      renamed:
+        a: {{name: {first}, since: 2026-{month}-01T00:00:00Z}}
+        b: {{name: {second}, since: 2026-06-01T00:00:00Z}}
+    """
+    with pytest.raises(SettingsError, match=f"settings, tenancy: renamed: {told}"):
+        load_settings(written(tmp_path, text)).tenancy_rules()
+
+
 # Thresholds that cannot be set, each with the reason.
 NOT_SET = {"job_kinds": "no threshold: the kinds of jobs of the section workloads"}
 # What another value of a threshold is, as it is written and as the policy has it.

@@ -18,7 +18,8 @@ from domain.tenant import Tenancy
 from domain.window import FixedClock, format_instant
 from service import sources
 from service.answers import Answers
-from service.cli.doctor import Finding, Verdict, examine
+from service.cli.doctor import examine
+from service.cli.finding import Finding, Verdict
 from service.settings_file import load_settings
 from store.embedded import Store
 from store.gpu_samples import Read
@@ -53,7 +54,9 @@ def test_a_quiet_watch_of_events_is_stale_later_than_a_kind_with_bookmarks() -> 
 
 def test_only_what_was_read_once_can_go_stale() -> None:
     assert state(mark("Pod", None)) is SourceState.NEVER_READ
-    assert state(mark("Pod", None, error="no_permission: pods")) is SourceState.NEVER_READ
+    assert state(mark("Pod", None, error="retry: pods")) is SourceState.NEVER_READ
+    assert state(mark("Pod", None, error="no_permission: pods")) is SourceState.NOT_PERMITTED
+    assert state(mark("Pod", 1, error="no_permission: pods")) is SourceState.READ
     assert state(mark("Pod", 4, error="not_installed: pods")) is SourceState.NOT_INSTALLED
 
 
@@ -142,7 +145,7 @@ def fill(store: Store) -> None:
     give(store, NEAR, 30, 59, answered=59)
     give(store, PROMETHEUS, 10, 40, answered=40)
     give(store, PROMETHEUS, answered=60)
-    store.mark_samples("north", AWAY, Read(until_ms=0, seen_ms=0, error=f"{AWAY} gave no answer"))
+    store.mark_samples("north", {AWAY: Read(until_ms=0, seen_ms=0, error=f"{AWAY} gave no answer")})
 
 
 @pytest.fixture
@@ -205,7 +208,8 @@ def test_doctor_tells_of_silent_gpu_metrics_where_they_are_watched(
     [failing] = [each for each in findings if "cannot be read" in each.text]
     assert failing == Finding(
         Verdict.WARNING,
-        f"north/GPU metrics/{AWAY} cannot be read: {AWAY} gave no answer",
+        f"north/GPU metrics/{AWAY} cannot be read: {AWAY} gave no answer; meanwhile what its GPUs did is "
+        "unknown: no activity, no idle time by cause, no wastage",
         "is the address in gpu_metrics right, and does it answer from this machine?",
     )
     silent = [each for each in findings if each.verdict is Verdict.WRONG]

@@ -292,6 +292,18 @@ def test_other_rules_make_every_account_anew() -> None:
     assert lost == [{"ms": 2 * 60_000}]
 
 
+@pytest.mark.parametrize("name", ["checkpoint_budgets", "serving_workloads"])
+def test_budgets_and_serving_workloads_alone_make_every_account_anew_too(name: str) -> None:
+    other = {
+        "checkpoint_budgets": Policy(checkpoint_budgets={"batch": timedelta(minutes=1)}),
+        "serving_workloads": Policy(serving_workloads=("red/w*",)),
+    }[name]
+    store = accounted([gang()])
+    assert Wastage(store, other).refresh(CLUSTER, 0) == 1
+    assert Wastage(store, other).refresh(CLUSTER, 0) == 0
+    store.close()
+
+
 def test_new_activity_is_accounted() -> None:
     store = accounted([replace(gang(), devices=())])
     window = Window(start_ms=0, end_ms=minutes(HORIZON))

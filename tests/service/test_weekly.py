@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from domain.calendar import billing_zone, finished_week
 from domain.policy import Policy
 from domain.tenant import Tenancy
 from domain.window import FixedClock, parse_instant
@@ -23,7 +24,7 @@ def reports(tmp_path: Path) -> Iterator[MakeReports]:
     store = Store.open(None)
     busy_morning().write(store)  # on a Monday: 2026-03-02
 
-    def make(now: str, *, first_ms: int | None = NINE, weeks: int = 8) -> WeeklyReports:
+    def make(now: str, *, first_ms: int | None = NINE, weeks: int = 8, zone: str = "UTC") -> WeeklyReports:
         clock = FixedClock(parse_instant(now))
         return WeeklyReports(
             answers=Answers(store, Tenancy(), Policy(), clock),
@@ -31,6 +32,7 @@ def reports(tmp_path: Path) -> Iterator[MakeReports]:
             folder=tmp_path / "reports",
             first_ms=lambda: first_ms,
             dashboard_url="https://gpu.example.org",
+            zone=billing_zone(zone),
             report="waits",
             weeks=weeks,
         )
@@ -61,6 +63,8 @@ def test_a_week_that_is_over_is_written_once_in_three_formats(reports: MakeRepor
     with (tmp_path / "reports/waits-2026-W10.csv").open() as file:
         figures = list(csv.DictReader(file))
     assert told["as_of"] == figures[0]["as_of"] == "2026-03-09T00:00:00.000Z"
+    # What lies there is enough to find its figures on the page.
+    assert told["sections"][0]["address"] == figures[0]["address"] != ""
 
 
 def test_weeks_that_nobody_ran_are_caught_up_on(reports: MakeReports, tmp_path: Path) -> None:
@@ -92,3 +96,21 @@ def test_a_report_that_is_written_late_is_as_of_the_end_of_its_week(
     for week, end in ((10, "2026-03-09"), (11, "2026-03-16")):
         told = json.loads((tmp_path / f"reports/waits-2026-W{week}.json").read_text())
         assert (told["as_of"], told["window"]) == (f"{end}T00:00:00.000Z", "1w")
+
+
+def test_a_week_is_that_of_the_billing_zone_as_quota_proposals_have_it(
+    reports: MakeReports, tmp_path: Path
+) -> None:
+    # Sunday, 23:00 UTC: in Berlin it is Monday, and the week is over.
+    assert reports("2026-03-08T22:59:59Z", zone="Europe/Berlin").write_due() == 0
+    now = "2026-03-08T23:00:00Z"
+    assert reports(now, zone="Europe/Berlin").write_due() == 1
+    told = json.loads((tmp_path / "reports/waits-2026-W10.json").read_text())
+    assert told["as_of"] == now.replace("Z", ".000Z")
+    assert parse_instant(now) == finished_week(parse_instant(now), billing_zone("Europe/Berlin")).end_ms
+
+
+def test_a_week_of_a_clock_change_is_reported_whole(reports: MakeReports, tmp_path: Path) -> None:
+    assert reports("2026-03-30T12:00:00Z", zone="Europe/Berlin", weeks=1).write_due() == 1
+    told = json.loads((tmp_path / "reports/waits-2026-W13.json").read_text())
+    assert (told["as_of"], told["window"]) == ("2026-03-29T22:00:00.000Z", "167h")

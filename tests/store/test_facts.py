@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from domain.errors import StoreError
 from domain.facts import Batch, Moment, ObjectKind, SetAside
@@ -13,7 +14,7 @@ from tests.store.facts_made_up import CLUSTER, bound, described, marked, one_pod
 
 
 def test_facts_come_back_as_they_went_in(store: Store) -> None:
-    late = replace(bound("a", 90), earliest_ms=80, reason="Zeit", detail="später 'x'", amount=3)
+    late = structs.replace(bound("a", 90), earliest_ms=80, reason="Zeit", detail="später 'x'", amount=3)
     batch = Batch(
         cluster=CLUSTER,
         transitions=[late, bound("a", 50), bound("b", 70)],

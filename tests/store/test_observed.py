@@ -62,7 +62,8 @@ def test_a_watch_that_goes_on_after_a_silence_has_missed_nothing_and_nobody_knew
     give(store, "south", sight(0), sight(10, resumed=True), sight(30, resumed=True))
     assert told(store, "south") == [(0, 30)]
     assert told(store, "south", as_of=20) == [(0, 10)]
-    assert told(store, "south", as_of=10) == [(0, 0)]
+    assert told(store, "south", as_of=10) == [(0, 10)]
+    assert told(store, "south", as_of=9.9) == [(0, 0)]
 
 
 @given(SIGHTS, st.randoms(use_true_random=False))
@@ -82,7 +83,7 @@ def test_asked_later_the_past_is_told_as_it_was_known(
 ) -> None:
     whole, part = f"whole-{next(COUNT)}", f"part-{next(COUNT)}"
     give(store, whole, *(sight(minute, resumed=not listed) for minute, listed in sights))
-    give(store, part, *(sight(minute, resumed=not listed) for minute, listed in sights if minute < as_of))
+    give(store, part, *(sight(minute, resumed=not listed) for minute, listed in sights if minute <= as_of))
     # A stretch in progress was seen within the patience: that counts as observed either way.
     ends = [(a, min(b + 3, as_of)) for a, b in told(store, whole, as_of)]
     assert ends == [(a, min(b + 3, as_of)) for a, b in told(store, part, as_of)]
@@ -90,12 +91,18 @@ def test_asked_later_the_past_is_told_as_it_was_known(
 
 def test_a_sample_stands_for_one_and_a_half_of_its_steps() -> None:
     frame = pl.DataFrame(
-        {"node": ["a", "a", "a", "b"], "at_ms": [0, 100, 300, 50], "step_ms": [100, 100, 100, 10]}
+        {
+            "source": ["x", "x", "x", "x", "y"],
+            "node": ["a", "a", "a", "b", "a"],
+            "at_ms": [0, 100, 300, 50, 150],
+            "step_ms": [100, 100, 100, 10, 100],
+        }
     )
-    assert of_samples("x", frame) == {
+    assert of_samples(frame) == {
         Observed("GPU metrics", "x", "a"): [
             Stretch(start_ms=0, end_ms=250),
             Stretch(start_ms=300, end_ms=450),
         ],
         Observed("GPU metrics", "x", "b"): [Stretch(start_ms=50, end_ms=65)],
+        Observed("GPU metrics", "y", "a"): [Stretch(start_ms=150, end_ms=300)],
     }

@@ -275,6 +275,25 @@ class _Queues:
     terms: Mapping[str, _Terms]
 
     @classmethod
+    def _rooted(cls, terms: Mapping[str, _Terms]) -> "_Queues":
+        """Parents that lead in a circle, as nothing forbids, are none; so is a queue without a name."""
+
+        def leads_back(name: str) -> bool:
+            above, passed = terms[name].parent, {""}
+            while above not in passed and above != name:
+                passed.add(above)
+                above = terms[above].parent
+            return above == name
+
+        return cls(
+            {
+                name: one._replace(parent="") if leads_back(name) else one
+                for name, one in terms.items()
+                if name
+            }
+        )
+
+    @classmethod
     def of_volcano(cls, quotas: Quotas, micro: Micro) -> "_Queues":
         """Volcano's: a capability is a hard quota, the only one where nothing else is promised."""
         found = {}
@@ -288,7 +307,7 @@ class _Queues:
             found[name] = _Terms(
                 name, body.parent if known else "", body.weight * 1000, quota=quota, most=most, kept=kept
             )
-        return cls(found)
+        return cls._rooted(found)
 
     @classmethod
     def of_kai(cls, quotas: Quotas, micro: Micro, everything: int) -> "_Queues":
@@ -305,7 +324,7 @@ class _Queues:
                 most=most,
                 kept=None,
             )
-        return cls(found)
+        return cls._rooted(found)
 
     def below(self, parent: str) -> tuple[tuple[Entity, ...], tuple[CohortTree, ...]]:
         """Queues below a parent: leaves are entities, the others cohorts."""

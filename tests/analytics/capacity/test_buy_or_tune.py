@@ -1,5 +1,7 @@
 """Buy or tune: what seven days say, and how the saying changes with them."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -58,6 +60,21 @@ def test_a_lower_bound_that_falls_short_says_nothing_and_one_that_reaches_says_a
         wait_seconds=Figure(value=4 * HOUR, lower_bound=True),
     )
     assert advice([reached] * 7, POLICY).verdict is Verdict.BUY
+
+
+def test_what_is_not_even_held_is_certainly_not_productive() -> None:
+    # >= 64.6 % productive of 65.9 % held: whatever the unknown part was, it cannot reach 85 %.
+    unsure = Day(
+        held=Figure(value=0.659),
+        productive=Figure(value=0.646, lower_bound=True),
+        wait_seconds=Figure(value=4 * HOUR),
+    )
+    (judged,) = advice([unsure], POLICY).days
+    assert (judged.held, judged.productive, judged.all_hold) == (False, False, False)
+    for held in (Figure(value=0.86), Figure(value=0.659, lower_bound=True), Figure(value=None)):
+        assert advice([replace(unsure, held=held)], POLICY).days[0].productive is None
+    # What is undefined is not more than all that is held either.
+    assert advice([day(held=0.5, productive=None)], POLICY).days[0].productive is False
 
 
 def test_erosion_is_a_pool_that_fills_up_and_is_not_yet_to_be_bought_for() -> None:

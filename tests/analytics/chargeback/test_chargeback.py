@@ -11,12 +11,10 @@ from analytics.chargeback.capacity import Hours
 from analytics.chargeback.distribution import Distribution, IdlePolicy, Pool
 from analytics.chargeback.settle import settle
 from analytics.chargeback.statement import Billing, Statement, Terms, rolled_up
-from analytics.chargeback.teams import TeamName, TeamNames, owners
 from analytics.chargeback.usage import NodeStretch, Owner, Stay
 from domain.calendar import month
-from domain.errors import PolicyError, UsageError
+from domain.errors import UsageError
 from domain.money import MICRO_GPU_MS_PER_GPU_HOUR, Currency, Price, PriceBook, Sku
-from domain.tenant import Rule, Subject, Tenancy
 from domain.window import MS_PER_HOUR, parse_instant
 
 MARCH = month("2026-03", UTC)
@@ -150,31 +148,6 @@ def test_a_stay_over_the_edge_of_a_day_and_of_a_team_pays_for_each() -> None:
                           Owner(team="birch", from_ms=hour(26))))  # fmt: skip
     rows = {(row.day, row.team): row.gpu_hours for row in settled([moving], []).rows}
     assert rows == {("2026-03-02", "ash"): 4, ("2026-03-03", "ash"): 2, ("2026-03-03", "birch"): 4}
-
-
-def test_an_owner_changes_with_the_rules_and_with_the_labels_of_the_namespace() -> None:
-    def seen(team: str) -> Subject:
-        labels = {"team": team}
-        return Subject(namespace="x", namespace_labels=labels, labels={}, queue="q", priority_class="")
-
-    rules = (Rule(value="oak", valid_from_ms=30, valid_to_ms=40), Rule(from_namespace_label="team"))
-    found = owners(Tenancy(teams=rules), [(10, seen("ash")), (20, seen("birch")), (35, seen("cedar"))])
-    assert [(owner.from_ms, owner.team) for owner in found] == [
-        (10, "ash"), (20, "birch"), (30, "oak"), (40, "cedar"),
-    ]  # fmt: skip
-
-
-def test_a_team_keeps_the_name_that_it_had_when_the_month_ended() -> None:
-    names = TeamNames((
-        TeamName(team="7", name="vision", from_ms=0),
-        TeamName(team="7", name="perception", from_ms=MARCH.end_ms),
-    ))  # fmt: skip
-    assert gpu_hours(settled([stay("7", 1, 0, 1)], [], replace(EUR, names=names))) == {"vision": 1}
-
-
-def test_two_teams_are_not_called_the_same() -> None:
-    with pytest.raises(PolicyError, match="both called"):
-        TeamNames((TeamName(team="7", name="x", from_ms=0), TeamName(team="8", name="x", from_ms=5)))
 
 
 def test_a_dimension_that_does_not_exist_is_told() -> None:

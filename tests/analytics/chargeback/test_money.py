@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analytics.chargeback.distribution import share_out
 from domain.errors import PolicyError
 from domain.money import (
     MICRO_GPU_MS_PER_GPU_HOUR,
@@ -105,23 +104,6 @@ def test_a_third_of_an_hour_three_times_is_an_hour() -> None:
     assert 3 * cost(MICRO_GPU_MS_PER_GPU_HOUR // 3, Decimal("1.00")) == 1
 
 
-shares = st.dictionaries(st.text("abc", min_size=1, max_size=2), st.fractions(0, 1000), min_size=1)
-
-
-@given(st.integers(0, 10**9), shares)
-def test_parts_sum_to_the_bill_and_are_less_than_a_cent_from_exact(
-    minor: int, usage: dict[str, Fraction]
-) -> None:
-    total, whole = EUR.amount(minor), sum(usage.values())
-    parts = share_out(total, usage, EUR)
-    assert sum(parts.values()) == total
-    for team, part in parts.items():
-        if whole:
-            assert abs(Fraction(part) - Fraction(total) * usage[team] / whole) < Fraction(1, 100)
-    credit = share_out(-total, usage, EUR)
-    assert credit == {team: -part for team, part in parts.items()}
-
-
 @given(st.lists(st.tuples(st.sets(st.sampled_from("abc"), min_size=1), st.integers(0, 50)), min_size=1))
 def test_what_is_carried_is_never_lost_and_no_part_is_negative(days: list[tuple[set[str], int]]) -> None:
     carried: dict[str, Fraction] = {}
@@ -141,9 +123,3 @@ def test_nothing_is_split_among_nobody() -> None:
         apportion(1, dict[str, Fraction]())
     with pytest.raises(PolicyError, match="at least 0"):
         apportion(-1, {"a": Fraction(1)})
-
-
-@pytest.mark.parametrize(("bill", "usage"), [("0.005", {"a": 1}), ("1.00", {"a": 2, "b": -1})])
-def test_a_bill_that_cannot_be_split_is_told(bill: str, usage: dict[str, int | Fraction]) -> None:
-    with pytest.raises(PolicyError, match="expected at"):
-        share_out(Decimal(bill), usage, EUR)

@@ -6,6 +6,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from analytics.lint.rules import BREAKS, MEANINGS, NOT_OBSERVED, Rule
+from analytics.metrics import REGISTRY
 from tests.golden.cases import store_of, values
 
 NOON = "2026-01-08T12:00:00Z"
@@ -69,3 +70,10 @@ def test_every_rule_is_told_and_either_tried_or_said_not_to_be_observed() -> Non
     assert set(MEANINGS) == set(Rule)
     assert set(BREAKS) | set(NOT_OBSERVED) == set(Rule)
     assert not set(BREAKS) & set(NOT_OBSERVED)
+
+
+def test_two_figures_of_unused_gpus_say_how_they_differ() -> None:
+    # One looks back over a week and counts workloads, one is of this instant and counts GPUs.
+    lint, now = (REGISTRY[name].definition for name in ("lint_findings_workloads", "never_active_gpus"))
+    assert "also where that pod is over by now; never_active_gpus counts the GPUs of this instant" in lint
+    assert "lint_findings_workloads counts under over_request the workloads of the last 7 days" in now

@@ -130,6 +130,11 @@ def test_nothing_moves_on_too_little_knowledge(too_little: dict[str, float | Non
     assert moved(pool(holder("a", 40, **known))) == {}  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("just_enough", [{"hours": 50}, {"coverage": 0.9}])
+def test_exactly_the_least_that_must_be_known_is_enough(just_enough: dict[str, float]) -> None:
+    assert moved(pool(holder("a", 40, ratio=0.9, **just_enough)))["a"] == ("cut", 40, 36)  # type: ignore[arg-type]
+
+
 def test_without_a_writable_cohort_a_cut_is_as_large_as_its_gifts() -> None:
     alone = pool(holder("waster", 90, ratio=0.9), holder("even", 60), leftover=Leftover.NOT_CUT)
     assert moved(alone) == {}

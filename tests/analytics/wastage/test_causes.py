@@ -168,6 +168,53 @@ def test_waiting_for_an_unknown_number_of_gpus_makes_the_hell_ratio_undefined() 
     assert wastage_ratio(found).value is not None
 
 
+def test_waiting_for_the_first_placement_is_no_waiting_after_a_failure() -> None:
+    # A member failed while the gang was still being placed: nothing of it has ever run together.
+    course = Course(
+        spans=(
+            span(State.PLACING, 0, 4, first_wait=True),
+            span(State.QUEUED, 4, 20, first_wait=True),
+            span(State.PLACING, 20, 22, first_wait=True),
+            span(State.RUNNING, 22, 30),
+            span(State.QUEUED, 30, None),
+        ),
+        attempts=(attempt(1, 0, 4, Outcome.FAILED), attempt(2, 20, 30, Outcome.FAILED)),
+        holdings=(),
+        requested_micro_gpus=2 * GPU,
+    )
+    assert account(course, as_of_ms=at(40)).own_failure_waits == ((at(30), at(40)),)
+
+
+def test_what_began_before_the_failure_showed_is_no_restart() -> None:
+    # The next attempt's pod starts while the last one of the failed attempt goes.
+    course = Course(
+        spans=(span(State.STARTING, 0, 60), span(State.ENDED, 60, None)),
+        attempts=(attempt(1, 0, 40, Outcome.FAILED), attempt(2, 30, 60)),
+        holdings=(holding("going", 0, 40), holding("next", 30, 60, number=2)),
+    )
+    for until in (36, 60):
+        pieces = account(course, as_of_ms=at(until)).pieces
+        assert {(piece.start_ms, piece.restart) for piece in pieces if piece.pod_uid == "next"} == {
+            (at(30), False),
+            (at(35), False),
+        }
+    late = replace(course, holdings=(holding("next", 40, 60, number=2),))
+    assert {piece.restart for piece in account(late, as_of_ms=at(60)).pieces} == {True}
+
+
+def test_goodput_is_a_lower_bound_where_the_gpus_of_somebody_who_held_are_not_known() -> None:
+    course = Course(
+        spans=(span(State.RUNNING, 0, 30), span(State.ENDED, 30, None)),
+        attempts=(attempt(1, 0, 30, Outcome.SUCCEEDED),),
+        holdings=(holding("seen", 0, 30, run(0, 30, 0)), holding("share", 0, 30, run(0, 30, 0), gpus=None)),
+        devices=busy("seen", 0, 30),
+    )
+    found = goodput(billed(course), 2 * GPU * at(30))
+    assert (found.value, found.lower_bound) == (Fraction(1, 2), True)
+    alone = goodput(billed(replace(course, holdings=course.holdings[:1])), 2 * GPU * at(30))
+    assert (alone.value, alone.lower_bound) == (Fraction(1, 2), False)
+
+
 def test_nothing_held_has_no_ratio() -> None:
     nothing = Bill.empty()
     reasons = [wastage_ratio(nothing), hell_ratio(nothing), activity_coverage(nothing), goodput(nothing, 0)]

@@ -65,8 +65,8 @@ def test_who_came_to_an_end_or_gave_up_lost_nothing(outcome: Outcome) -> None:
 
 @pytest.mark.parametrize(
     ("checkpoints", "lost"),
-    [((10.0, 50.0), 10), ((59.0,), 1), ((61.0,), 0), ((63.0,), 15), ((50.0, 20.0), 10)],
-    ids=["the last counts", "a minute ago", "in the grace period", "after its end", "in any order"],
+    [((10.0, 50.0), 10), ((59.0,), 1), ((61.0,), 0), ((62.0,), 0), ((63.0,), 15), ((50.0, 20.0), 10)],
+    ids=["the last counts", "a minute ago", "in grace", "as it let go", "after its end", "in any order"],
 )
 def test_a_known_checkpoint_bounds_the_loss(checkpoints: tuple[float, ...], lost: float) -> None:
     found = billed(cut_short(Outcome.PREEMPTED, checkpoints=checkpoints))
@@ -226,3 +226,22 @@ def test_a_member_that_was_preempted_alone_loses_its_own_run_and_no_others() -> 
     ]
     # Before it is clear that the others go on, nobody says whose loss it is.
     assert as_known_at(course, at(64)).holdings[0].cut == ""
+
+
+def test_a_failure_that_shows_only_later_makes_no_second_failure_of_this_one() -> None:
+    course = Course(
+        spans=(span(State.RUNNING, 0, 100), span(State.ENDED, 100, None)),
+        attempts=(attempt(1, 0, 100, Outcome.FAILED),),
+        holdings=(
+            # Whether the first member's exit at 40 was a crash is known when the attempt is over.
+            holding("first", 0, 40, run(0, 40, 1), phase="Failed"),
+            holding("second", 41, 100, run(41, 60, 1), run(61, 100, 1), phase="Failed"),
+        ),
+        devices=(*busy("first", 0, 40), *busy("second", 41, 100)),
+    )
+    found = losses(course, [(each, phases(each, course.spans, at(ALWAYS))) for each in course.holdings])
+    assert [(loss.end_ms, loss.low_from_ms, loss.known_ms) for loss in found] == [
+        (at(40), at(25), at(100) + 1),
+        (at(60), at(45), at(60) + 1),
+        (at(100), at(61), at(100) + 1),
+    ]

@@ -1,0 +1,206 @@
+"""
+What `sacct --json` prints: one document with a list of jobs, their steps within them.
+
+Only the fields that are kept are decoded. Numbers are plain, or `{set, infinite, number}` in newer
+versions of Slurm's data parser; an instant of 0 is none.
+"""
+
+from collections.abc import Iterator
+from typing import Final, TypeAlias
+
+import msgspec
+
+from collector.imports.row import Aside, Part, Read
+from collector.imports.slurm_row import Told, rows_of
+from collector.imports.stamps import epoch_ms
+from domain.errors import RecordingError
+from domain.window import MS_PER_SECOND
+
+UNREADABLE: Final = "a job whose fields are not those of sacct"
+NO_STAMP: Final = "a stamp that is none"
+_MOST_SAMPLE: Final = 300
+# NO_VAL and INFINITE of slurm.h: no instant.
+_NO_VALUES: Final = frozenset({0, 0xFFFFFFFE, 0xFFFFFFFF, 0xFFFFFFFFFFFFFFFE, 0xFFFFFFFFFFFFFFFF})
+
+
+class _Optional(msgspec.Struct):
+    set: bool = False
+    infinite: bool = False
+    number: float = 0
+
+
+_Number: TypeAlias = int | float | _Optional | None
+_Words: TypeAlias = str | list[str] | None
+
+
+class _Time(msgspec.Struct):
+    elapsed: _Number = None
+    eligible: _Number = None
+    end: _Number = None
+    start: _Number = None
+    submission: _Number = None
+
+
+class _State(msgspec.Struct):
+    current: _Words = None
+
+
+class _Resource(msgspec.Struct):
+    type: str = ""
+    name: str | None = ""
+    count: _Number = 0
+
+
+class _Tres(msgspec.Struct):
+    allocated: list[_Resource] = []
+    requested: list[_Resource] = []
+
+
+class _Array(msgspec.Struct):
+    job_id: _Number = 0
+    task_id: _Number = None
+    task: str | None = ""
+
+
+class _Het(msgspec.Struct):
+    job_id: _Number = 0
+    job_offset: _Number = None
+
+
+class _Signal(msgspec.Struct):
+    id: _Number = 0
+
+
+class _Exit(msgspec.Struct):
+    return_code: _Number = 0
+    signal: _Signal | None = None
+
+
+class _Job(msgspec.Struct):
+    job_id: int
+    time: _Time
+    state: _State
+    name: str | None = ""
+    account: str | None = ""
+    user: str | None = ""
+    partition: str | None = ""
+    qos: str | None = ""
+    cluster: str | None = ""
+    nodes: str | None = ""
+    allocation_nodes: _Number = 1
+    tres: _Tres = msgspec.field(default_factory=_Tres)
+    array: _Array | None = None
+    het: _Het | None = None
+    exit_code: _Exit | None = None
+    kill_request_user: str | None = ""
+    steps: list[msgspec.Raw] = []
+
+
+class _Document(msgspec.Struct):
+    jobs: list[msgspec.Raw]
+
+
+_DOCUMENT: Final = msgspec.json.Decoder(_Document)
+_JOB: Final = msgspec.json.Decoder(_Job)
+
+
+def read_sacct_json(data: bytes, *, name: str) -> Iterator[Read]:
+    """
+    The jobs of a document; each counts as a line, and so does each of its steps.
+
+    Raises:
+        RecordingError: it is no document of sacct.
+    """
+    try:
+        jobs = _DOCUMENT.decode(data).jobs
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as cause:
+        message = (
+            f"{name}: not a document of sacct ({cause}); expected what sacct --json prints, with a list jobs"
+        )
+        raise RecordingError(message) from cause
+    number = 0
+    for raw in jobs:
+        number += 1
+        sample = bytes(raw)[:_MOST_SAMPLE].decode("utf-8", "replace")
+        try:
+            job = _JOB.decode(raw)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            yield Aside(line=number, because=UNREADABLE, sample=sample)
+            continue
+        try:
+            told = _told(job, number, sample)
+        except (ValueError, OverflowError):
+            yield Aside(line=number, because=NO_STAMP, sample=sample)
+        else:
+            yield from rows_of(told)
+        for _ in job.steps:
+            number += 1
+            yield Part(line=number)
+
+
+def _told(job: _Job, line: int, sample: str) -> Told:
+    words = job.state.current
+    word = words if isinstance(words, str) else next(iter(words or ()), "")
+    killer = job.kill_request_user
+    return Told(
+        line=line,
+        job_id=_job_id(job),
+        state=f"{word} by {killer}" if killer and word == "CANCELLED" else word,
+        submit_ms=_instant(job.time.submission),
+        eligible_ms=_instant(job.time.eligible),
+        start_ms=_instant(job.time.start),
+        end_ms=_instant(job.time.end),
+        elapsed_seconds=_number(job.time.elapsed),
+        cluster=job.cluster or "",
+        account=job.account or "",
+        user=job.user or "",
+        partition=job.partition or "",
+        qos=job.qos or "",
+        name=job.name or "",
+        node_list=job.nodes or "",
+        nodes=int(_number(job.allocation_nodes) or 1),
+        allocated=_tres(job.tres.allocated),
+        requested=_tres(job.tres.requested),
+        exit_code=_exit_code(job.exit_code),
+        sample=sample,
+    )
+
+
+def _job_id(job: _Job) -> str:
+    """The JobID as sacct's text writes it."""
+    if job.array is not None and (array := int(_number(job.array.job_id) or 0)):
+        if job.array.task:
+            return f"{array}_[{job.array.task}]"
+        task = _number(job.array.task_id)
+        if task is not None:
+            return f"{array}_{int(task)}"
+    if job.het is not None and (first := int(_number(job.het.job_id) or 0)):
+        return f"{first}+{int(_number(job.het.job_offset) or 0)}"
+    return str(job.job_id)
+
+
+def _exit_code(told: _Exit | None) -> str:
+    if told is None:
+        return ""
+    signal = told.signal.id if told.signal is not None else 0
+    return f"{int(_number(told.return_code) or 0)}:{int(_number(signal) or 0)}"
+
+
+def _tres(resources: list[_Resource]) -> str:
+    """As the text writes them: `gres/gpu:a100=4`."""
+    return ",".join(
+        f"{one.type}/{one.name}={int(_number(one.count) or 0)}" for one in resources if one.type == "gres"
+    ) or ("none=0" if resources else "")
+
+
+def _number(told: _Number) -> float | None:
+    if isinstance(told, _Optional):
+        return told.number if told.set and not told.infinite else None
+    return told
+
+
+def _instant(told: _Number) -> int | None:
+    seconds = _number(told)
+    if seconds is None or seconds in _NO_VALUES:
+        return None
+    return epoch_ms(seconds, scale=MS_PER_SECOND)

@@ -1,0 +1,34 @@
+"""One question to a `/metrics` of anybody, with a limit of time and of size."""
+
+from typing import Final
+
+import requests
+
+from domain.errors import UnreachableError
+
+_TIMEOUT_SECONDS: Final = (3, 10)
+_MOST_BYTES: Final = 64 << 20
+_PATH: Final = "/metrics"
+
+
+def metrics_page(url: str) -> str:
+    """
+    The answer of an address, which may leave the path out.
+
+    Raises:
+        UnreachableError: it does not answer in time, or not with metrics.
+    """
+    asked = url if url.endswith(_PATH) else url.rstrip("/") + _PATH
+    try:
+        with requests.get(asked, timeout=_TIMEOUT_SECONDS, stream=True) as answer:
+            answer.raise_for_status()
+            body = bytearray()
+            for piece in answer.iter_content(1 << 16):
+                body += piece
+                if len(body) > _MOST_BYTES:
+                    message = f"{asked}: an answer of more than {_MOST_BYTES:,} bytes; expected metrics"
+                    raise UnreachableError(message)
+    except requests.RequestException as cause:
+        message = f"{asked} gave no answer: {cause}"
+        raise UnreachableError(message) from cause
+    return body.decode(errors="replace")

@@ -1,0 +1,57 @@
+"""What `doctor` finds when it asks the clusters of the settings: credentials that end, and clocks."""
+
+from collections.abc import Iterator
+from email.utils import parsedate_to_datetime
+
+from collector.kube.client import Connection
+from collector.kube.credentials import Lifetime
+from domain.errors import ProductError
+from domain.window import MS_PER_SECOND, Clock, format_instant, to_ms
+from service import words
+from service.cli.finding import Finding, Verdict
+from service.settings import ClusterSettings
+
+# A header tells whole seconds, and the answer takes its time.
+_SKEW_SECONDS = 5
+_ASK_SECONDS = 5.0
+
+
+def findings(cluster: ClusterSettings, clock: Clock) -> Iterator[Finding]:
+    """What is to be said of one cluster."""
+    try:
+        connection = Connection.open(kubeconfig=cluster.kubeconfig, context=cluster.context)
+    except ProductError as error:
+        yield Finding(Verdict.WRONG, f"cluster {cluster.name}: {error}", "mend clusters in the settings")
+        return
+    try:
+        for life in connection.lifetimes():
+            yield from _of_lifetime(cluster.name, life, clock.now_ms())
+        answer = connection.get("/version", {}, read_seconds=_ASK_SECONDS)
+        yield from _of_clock(cluster.name, answer.headers.get("date", ""), clock.now_ms())
+    except ProductError as error:
+        remedy = "does the server of the kubeconfig answer from this machine?"
+        yield Finding(Verdict.WRONG, f"cluster {cluster.name}: {error}", remedy)
+    finally:
+        connection.close()
+
+
+def _of_lifetime(cluster: str, life: Lifetime, now_ms: int) -> Iterator[Finding]:
+    left = words.duration(abs(life.end_ms - now_ms) / MS_PER_SECOND)
+    until = f"({format_instant(life.end_ms)})"
+    remedy = "renew it in the kubeconfig; a running serve takes the new one by itself"
+    if life.end_ms <= now_ms:
+        yield Finding(Verdict.WRONG, f"cluster {cluster}: the {life.what} ended {left} ago {until}", remedy)
+    elif life.is_near_its_end(now_ms):
+        yield Finding(Verdict.WARNING, f"cluster {cluster}: the {life.what} ends in {left} {until}", remedy)
+
+
+def _of_clock(cluster: str, date: str, now_ms: int) -> Iterator[Finding]:
+    try:
+        ahead = (to_ms(parsedate_to_datetime(date)) - now_ms) / MS_PER_SECOND
+    except ValueError:
+        return  # it does not say what time it has
+    if abs(ahead) <= _SKEW_SECONDS:
+        return
+    way = "ahead of" if ahead > 0 else "behind"
+    text = f"cluster {cluster}: the API server's clock is {words.duration(abs(ahead))} {way} ours"
+    yield Finding(Verdict.WARNING, text, "let both follow NTP: waits would be wrong by that much")

@@ -1,0 +1,163 @@
+"""What nobody tells although everything is read: nodes without an exporter, fields, priority classes."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from api.answers import Record, SourceState
+from domain.facts import ObjectKind
+from domain.gpu_sample import GPU_METRICS, Field
+from domain.policy import Policy
+from domain.window import MS_PER_SECOND
+from store.embedded import Store
+
+# The kind of row that names a gap; no source of its own.
+GAP: Final = "gap"
+_NAMED: Final = 3
+_ENGINE_ONLY: Final = (
+    "activity is the share of time in which anything ran: one small kernel counts as a busy GPU"
+)
+
+# One row per node with GPUs, in clusters of which samples are read: what its samples of late have.
+_NODES: Final = """
+with described as (
+    select cluster, uid, arg_max(body, observed_ms) as body
+    from description
+    where kind = 'Node' and observed_ms < $as_of_ms
+    group by cluster, uid
+),
+
+told as (
+    select
+        cluster,
+        node,
+        count(*) as samples,
+        count(activity) as activities,
+        count(*) filter (where engine and activity is not null) as engines,
+        count(memory_mib) as memories
+    from gpu_sample
+    where at_ms >= $since_ms and at_ms < $as_of_ms
+    group by cluster, node
+)
+
+select
+    object_state.cluster,
+    object_state.name as node,
+    coalesce(told.samples, 0) as samples,
+    coalesce(told.activities, 0) as activities,
+    coalesce(told.engines, 0) as engines,
+    coalesce(told.memories, 0) as memories
+from object_state
+inner join described
+    on object_state.cluster = described.cluster and object_state.uid = described.uid
+left join told on object_state.cluster = told.cluster and object_state.name = told.node
+where
+    object_state.kind = 'Node'
+    and coalesce(object_state.gone_ms >= $as_of_ms, true)
+    and len(json_keys(described.body::json -> 'gpu_capacity')) > 0
+    and object_state.cluster in (select cluster from gpu_sample_mark where first_sample_ms < $as_of_ms)
+order by object_state.cluster, object_state.name
+"""
+# One row per cluster with pods whose priority classes are read and are all Kubernetes' own, which begin so.
+_ONE_PRIORITY: Final = """
+select source_mark.cluster
+from source_mark
+where
+    source_mark.kind = 'PriorityClass'
+    and source_mark.seen_ms > 0
+    and source_mark.cluster in (select cluster from object_state where kind = 'Pod')
+    and source_mark.cluster not in (
+        select cluster
+        from object_state
+        where
+            kind in ('PriorityClass', 'WorkloadPriorityClass')
+            and gone_ms is null
+            and not starts_with(name, 'system-')
+    )
+order by source_mark.cluster
+"""
+
+
+def rows(store: Store, as_of_ms: int, *, policy: Policy) -> list[Record]:
+    """One record per cluster and gap, shaped as those of `service.sources.rows`."""
+    since_ms = as_of_ms - round(policy.stale_after(GPU_METRICS).total_seconds() * MS_PER_SECOND)
+    nodes: Sequence[Mapping[str, Any]] = store.rows(_NODES, {"as_of_ms": as_of_ms, "since_ms": since_ms})
+    found = [
+        gap
+        for cluster in dict.fromkeys(str(row["cluster"]) for row in nodes)
+        for gap in _of_nodes(cluster, [row for row in nodes if row["cluster"] == cluster])
+    ]
+    return found + [
+        _gap(
+            str(row["cluster"]),
+            ObjectKind.PRIORITY_CLASS,
+            "there is no priority class beside Kubernetes' own",
+            missing="all work has one priority, and its service class comes from rules only",
+            remedy="make priority classes, or name classes by tenancy.service_classes",
+        )
+        for row in store.rows(_ONE_PRIORITY)
+    ]
+
+
+def _of_nodes(cluster: str, nodes: list[Mapping[str, Any]]) -> Iterator[Record]:
+    silent = [str(row["node"]) for row in nodes if not row["samples"]]
+    if silent:
+        yield _gap(
+            cluster,
+            "nodes without samples",
+            f"no exporter tells of {_named(silent)}, of {len(nodes)} with GPUs",
+            missing="what their GPUs did is unknown",
+            remedy="run dcgm-exporter on them (its DaemonSet must tolerate their taints), and scrape it",
+        )
+    telling = [row for row in nodes if row["samples"]]
+    engine = [str(row["node"]) for row in telling if row["activities"] and not row["engines"]]
+    if engine:
+        yield _gap(
+            cluster,
+            Field.ENGINE,
+            f"{Field.ENGINE} is missing on {_named(engine)}",
+            missing=_ENGINE_ONLY,
+            remedy="switch the profiling metrics of dcgm-exporter on; one profiler at a time may hold a GPU",
+        )
+    for field, count, missing in (
+        (Field.UTIL, "activities", "idle time and wastage of their GPUs are unknown"),
+        (Field.USED, "memories", "whether an idle GPU holds a model in its memory is unknown"),
+    ):
+        without = [str(row["node"]) for row in telling if not row[count]]
+        if without:
+            yield _gap(
+                cluster,
+                field,
+                f"{field} is missing on {_named(without)}",
+                missing=missing,
+                remedy=f"add {field} to the counters of dcgm-exporter",
+            )
+
+
+def _named(nodes: list[str]) -> str:
+    """
+    How many nodes, and the first of them by name.
+
+    >>> _named(["a"]), _named(["a", "b", "c", "d"])
+    ('1 node (a)', '4 nodes (a, b, c and 1 more)')
+    """
+    more = f" and {len(nodes) - _NAMED} more" if len(nodes) > _NAMED else ""
+    return f"{len(nodes)} node{'s' if len(nodes) > 1 else ''} ({', '.join(nodes[:_NAMED])}{more})"
+
+
+def _gap(cluster: str, what: str, because: str, *, missing: str, remedy: str) -> Record:
+    return {
+        "cluster": cluster,
+        "kind": GAP,
+        "source": str(what),
+        "state": str(SourceState.NEVER_READ),
+        "seen_at": None,
+        "lag_seconds": None,
+        "stale": False,
+        "epoch": 0,
+        "restarts": 0,
+        "last_error": because,
+        "missing": missing,
+        "remedy": remedy,
+        "set_aside": 0,
+        "set_aside_causes": [],
+    }

@@ -1,0 +1,130 @@
+"""What happened to GPUs, from readings of their health to facts about the device and the pods on it."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
+from threading import Lock
+from typing import Any, Final
+
+from domain.facts import Batch, Moment, ObjectKind, ObjectState, Transition
+from domain.gpu_fault import FaultKind, GpuFault, GpuHealth, HealthReading
+from domain.gpu_sample import Owner
+from store.embedded import Store
+
+# One row per GPU, and per node for its driver, of which anything was ever read.
+_KNOWN: Final = """
+select uid, resource_version as shown, seen_ms
+from object_state
+where cluster = $cluster and kind = 'GPU'
+"""
+# One row per pod of that name, the one that was made last first.
+_PODS: Final = """
+select object_state.uid, created.at_ms
+from object_state
+inner join transition as created
+    on object_state.cluster = created.cluster
+    and object_state.uid = created.uid
+    and created.moment = 'created'
+where
+    object_state.cluster = $cluster
+    and object_state.kind = 'Pod'
+    and object_state.namespace = $namespace
+    and object_state.name = $name
+order by created.at_ms desc
+"""
+
+_BY_WHAT: Final = itemgetter(0, 1, 2)
+_BY_WHEN: Final = itemgetter(3)
+_BY_WHAT_AND_WHEN: Final = itemgetter(0, 1, 2, 3)
+
+
+class GpuFaults:
+    """
+    Keeps what happened to the GPUs of one cluster; remembers what each of them showed last.
+
+    It is one for all sources of a cluster: what two of them tell happened once. Any thread may use it.
+    """
+
+    def __init__(self, store: Store, cluster: str) -> None:
+        self._store = store
+        self._lock = Lock()
+        self._cluster = cluster
+        self._health = {
+            str(row["uid"]): GpuHealth(
+                shown=frozenset(str(row["shown"]).split(",")) - {""}, at_ms=int(str(row["seen_ms"]))
+            )
+            for row in store.rows(_KNOWN, {"cluster": cluster})
+        }
+
+    def take(self, readings: Iterable[HealthReading], observed_ms: int) -> list[GpuFault]:
+        """Take readings in, of any number of instants; gives what happened that nobody knew."""
+        with self._lock:
+            return self._take(readings, observed_ms)
+
+    def _take(self, readings: Iterable[HealthReading], observed_ms: int) -> list[GpuFault]:
+        ordered = sorted(readings, key=_BY_WHAT_AND_WHEN)
+        batch = Batch(cluster=self._cluster)
+        found: list[GpuFault] = []
+        for (node, uuid, kind), of_one in groupby(ordered, key=_BY_WHAT):
+            uid = _uid(kind, node, uuid)
+            health = self._health.setdefault(uid, GpuHealth())
+            before, first = health.shown, None
+            for _, same in groupby(of_one, key=_BY_WHEN):
+                told = list(same)
+                first = first or told[0]
+                found += health.take(told)
+            if first is not None and (health.shown != before or not before):
+                batch.objects[uid] = _state(uid, first, health)
+        for fault in found:
+            batch.transitions += self._transitions(fault, observed_ms)
+        self._store.append(batch)
+        return found
+
+    def _transitions(self, fault: GpuFault, observed_ms: int) -> list[Transition]:
+        uid = _uid(fault.kind, fault.node, fault.uuid)
+        told = [_transition(uid, ObjectKind.GPU, fault, observed_ms)]
+        # What happened before anybody looked cannot be laid on the pod that is there now.
+        if fault.earliest_ms:
+            pods = {self._pod_uid(pod, fault.at_ms) for pod in fault.pods} - {""}
+            told += [_transition(pod, ObjectKind.POD, fault, observed_ms) for pod in sorted(pods)]
+        return told
+
+    def _pod_uid(self, pod: Owner, at_ms: int) -> str:
+        """The pod that had the name then; empty where nobody knows one."""
+        if pod.pod_uid:
+            return pod.pod_uid
+        place = {"cluster": self._cluster, "namespace": pod.namespace, "name": pod.pod}
+        rows: Sequence[Mapping[str, Any]] = self._store.rows(_PODS, place)
+        return next((str(row["uid"]) for row in rows if row["at_ms"] <= at_ms), "")
+
+
+def _uid(kind: FaultKind, node: str, uuid: str) -> str:
+    """One name for each thing that shows something: an XID says nothing of a remapped row."""
+    return f"gpu/{node}/{uuid}/{kind}"
+
+
+def _state(uid: str, of: HealthReading, health: GpuHealth) -> ObjectState:
+    return ObjectState(
+        uid=uid,
+        kind=ObjectKind.GPU,
+        namespace=of.node,
+        name=of.uuid,
+        resource_version=",".join(sorted(health.shown)),
+        seen_ms=health.at_ms,
+    )
+
+
+def _transition(uid: str, kind: ObjectKind, fault: GpuFault, observed_ms: int) -> Transition:
+    return Transition(
+        uid=uid,
+        kind=kind,
+        moment=Moment.GPU_FAULT,
+        at_ms=fault.at_ms,
+        earliest_ms=fault.earliest_ms,
+        observed_ms=max(observed_ms, fault.at_ms),
+        subject=fault.uuid,
+        state=fault.kind,
+        reason=str(fault.code) if fault.code else fault.words,
+        detail=fault.words,
+        amount=fault.code,
+    )

@@ -1,0 +1,49 @@
+"""What is gone is forgotten in time, and comes back as itself until then."""
+
+from pathlib import Path
+
+from collector.intake import Intake
+from domain.facts import Known, Moment
+from store.embedded import Store
+from tests.collector.objects import POD, at, pod
+from tests.fakes import MemorySink
+
+HOUR_MS = 3_600_000
+
+
+def test_what_is_gone_for_long_is_forgotten_and_what_lives_is_not() -> None:
+    known = Known()
+    taking = Intake("c", MemorySink(), known, forget_after_ms=2 * HOUR_MS)
+    taking.see(POD, "ADDED", pod("stays", 1), at(0))
+    for number in range(200):
+        uid = f"p{number}"
+        taking.see(POD, "ADDED", pod(uid, 10 + number), at(0) + number * 60_000)
+        taking.see(POD, "DELETED", pod(uid, 5_000 + number), at(0) + number * 60_000 + 1_000)
+        taking.flush()
+    kept = set(known.objects)
+    assert "stays" in kept
+    # A pod ends each minute: those of the last two hours, the first and the last included.
+    assert len(kept - {"stays"}) == 121
+
+
+def test_a_replay_of_what_is_gone_adds_nothing_while_it_is_remembered() -> None:
+    sink = MemorySink()
+    taking = Intake("c", sink, Known(), forget_after_ms=2 * HOUR_MS)
+    for _ in range(2):
+        taking.see(POD, "ADDED", pod("a", 1), at(0))
+        taking.see(POD, "DELETED", pod("a", 2), at(1))
+        taking.flush()
+    assert [one.moment for one in sink.transitions] == [Moment.CREATED, Moment.GONE]
+
+
+def test_an_intake_that_resumes_knows_what_lives_and_what_went_lately(tmp_path: Path) -> None:
+    store = Store.open(tmp_path / "facts.duckdb")
+    taking = Intake("c", store, store.known("c"))
+    for uid, version, gone_ms in (("old", 1, 0), ("new", 3, 3 * HOUR_MS), ("stays", 5, None)):
+        taking.see(POD, "ADDED", pod(uid, version), at(0))
+        if gone_ms is not None:
+            taking.see(POD, "DELETED", pod(uid, version + 1), at(0) + gone_ms)
+    taking.flush()
+    assert set(store.known("c", gone_within_ms=2 * HOUR_MS).objects) == {"new", "stays"}
+    assert set(store.known("c").objects) == {"old", "new", "stays"}
+    store.close()

@@ -1,0 +1,293 @@
+"""What is read of sacct's text and JSON, and what is set aside."""
+
+import json
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from collector.imports.row import (
+    ENDS_EARLY,
+    NO_END,
+    NO_START,
+    NO_SUBMISSION,
+    Aside,
+    Ending,
+    JobRow,
+    Part,
+    Read,
+)
+from collector.imports.sacct import NO_STAMP, TOO_FEW, TOO_MANY, read_sacct
+from collector.imports.sacct_json import UNREADABLE, read_sacct_json
+from collector.imports.slurm_row import NO_GPUS, NO_JOB, NO_STATE
+from domain.errors import RecordingError
+from domain.window import parse_instant
+
+COLUMNS = (
+    "JobID", "Cluster", "User", "Account", "Partition", "QOS", "Submit", "Eligible", "Start", "End",
+    "ElapsedRaw", "State", "ExitCode", "NNodes", "NodeList", "ReqTRES", "AllocTRES", "JobName",
+)  # fmt: skip
+ROW = {
+    "JobID": "100", "Cluster": "hpc", "User": "ada", "Account": "nlp", "Partition": "gpu", "QOS": "normal",
+    "Submit": "2026-03-02T09:00:00", "Eligible": "2026-03-02T09:00:00", "Start": "2026-03-02T09:10:00",
+    "End": "2026-03-02T10:10:00", "ElapsedRaw": "3600", "State": "COMPLETED", "ExitCode": "0:0",
+    "NNodes": "1", "NodeList": "g01", "ReqTRES": "cpu=8,gres/gpu=4,node=1",
+    "AllocTRES": "billing=8,cpu=8,gres/gpu:a100=4,gres/gpu=4,node=1", "JobName": "train",
+}  # fmt: skip
+UTC = ZoneInfo("UTC")
+
+
+def text(*rows: dict[str, str], columns: tuple[str, ...] = COLUMNS, delimiter: str = "|") -> list[bytes]:
+    lines = [columns, *(tuple({**ROW, **row}[name] for name in columns) for row in rows)]
+    return [delimiter.join(line).encode() for line in lines]
+
+
+def read(lines: list[bytes], *, zone: ZoneInfo = UTC, fields: str | None = None) -> list[Read]:
+    return list(read_sacct(lines, name="jobs.txt", zone=zone, fields=fields))
+
+
+def one(**changes: str) -> JobRow:
+    [found] = read(text(changes))
+    assert isinstance(found, JobRow), found
+    return found
+
+
+def aside(**changes: str) -> str:
+    [found] = read(text(changes))
+    assert isinstance(found, Aside), found
+    assert found.line == 2
+    return found.because
+
+
+def at(stamp: str) -> int:
+    return parse_instant(f"2026-03-02T{stamp}Z")
+
+
+def test_a_record_says_who_when_and_how_many_gpus_of_which_model() -> None:
+    assert one() == JobRow(
+        line=2, job="100", submit_ms=at("09:00:00"), eligible_ms=at("09:00:00"), start_ms=at("09:10:00"),
+        end_ms=at("10:10:00"), ending=Ending.SUCCEEDED, word="COMPLETED", name="train", team="nlp",
+        user="ada", queue="gpu", priority_class="normal", node="g01", gpus={"nvidia.com/gpu": 4},
+        gpu_model="a100",
+        exit_code=0, told_seconds=3600.0, cluster="hpc",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("state", "ending"),
+    [
+        ("PREEMPTED", Ending.PREEMPTED),
+        ("NODE_FAIL", Ending.NODE_FAILED),
+        ("TIMEOUT", Ending.FAILED),
+        ("OUT_OF_MEMORY", Ending.FAILED),
+        ("OUT_OF_ME+", Ending.FAILED),
+        ("CANCELLED by 1001", Ending.CANCELLED),
+        ("CANCELLED+", Ending.CANCELLED),
+        ("REQUEUED", Ending.REQUEUED),
+        ("F", Ending.FAILED),
+    ],
+)
+def test_each_of_slurms_words_is_an_ending(state: str, ending: Ending) -> None:
+    assert one(State=state).ending is ending
+
+
+def test_who_cancelled_a_job_is_kept() -> None:
+    row = one(State="CANCELLED by 1001")
+    assert (row.word, row.detail) == ("CANCELLED", "by 1001")
+
+
+def test_a_job_that_waits_asks_for_what_it_requested_and_has_no_start() -> None:
+    row = one(State="PENDING", Start="Unknown", End="Unknown", NodeList="None assigned", AllocTRES="")
+    assert (row.start_ms, row.end_ms, row.ending, row.gpus) == (
+        None,
+        None,
+        Ending.OPEN,
+        {"nvidia.com/gpu": 4},
+    )
+
+
+def test_a_job_that_runs_has_no_end() -> None:
+    row = one(State="RUNNING", End="Unknown")
+    assert (row.start_ms, row.end_ms, row.ending) == (at("09:10:00"), None, Ending.OPEN)
+
+
+def test_a_job_cancelled_while_it_waited_never_started() -> None:
+    # Slurm then gives the cancellation as Start as well.
+    row = one(State="CANCELLED by 5", Start="2026-03-02T10:10:00", NodeList="None assigned")
+    assert (row.start_ms, row.end_ms, row.told_seconds) == (None, at("10:10:00"), None)
+
+
+def test_steps_are_parts_of_their_job() -> None:
+    found = read(text({}, {"JobID": "100.batch"}, {"JobID": "100.extern"}, {"JobID": "100.0"}))
+    assert [type(each) for each in found] == [JobRow, Part, Part, Part]
+
+
+def test_the_tasks_of_an_array_that_wait_are_a_job_each_and_one_line() -> None:
+    found = read(text({"JobID": "7_[1-3,8%2]", "State": "PENDING", "Start": "Unknown", "End": "Unknown"}))
+    rows = [row for row in found if isinstance(row, JobRow)]
+    assert [row.job for row in rows] == ["7_1", "7_2", "7_3", "7_8"]
+    assert sum(row.lines for row in rows) == 1
+    assert all(row.gpus == {"nvidia.com/gpu": 4} for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("tres", "gpus"),
+    [
+        ("cpu=1,gres/gpu=2", {"nvidia.com/gpu": 2}),
+        ("gres/gpu:a100=2,gres/gpu:v100=1", {"nvidia.com/gpu": 3}),
+        ("gres/gpumem=80G,gres/gpuutil=97,cpu=4", {}),
+        ("gres/shard=3", {"nvidia.com/gpu.shared": 3}),  # of unknown size, and not none
+    ],
+)
+def test_gpus_are_counted_once_and_shares_are_not_gpus(tres: str, gpus: dict[str, int]) -> None:
+    assert one(AllocTRES=tres).gpus == gpus
+
+
+def test_older_lists_of_generic_resources_are_per_node() -> None:
+    columns = (*(name for name in COLUMNS if "TRES" not in name), "AllocGRES")
+    row = {**ROW, "AllocGRES": "gpu:v100:4(S:0-1)", "NNodes": "2"}
+    lines = ["|".join(columns).encode(), "|".join(row[name] for name in columns).encode()]
+    [found] = read(lines)
+    assert isinstance(found, JobRow)
+    assert (found.gpus, found.gpu_model) == ({"nvidia.com/gpu": 8}, "v100")
+
+
+def test_what_cannot_be_true_is_set_aside_by_cause() -> None:
+    assert aside(Submit="Unknown") == NO_SUBMISSION
+    assert aside(Start="Unknown") == NO_START
+    assert aside(End="Unknown") == NO_END
+    assert aside(End="2026-03-02T09:05:00") == ENDS_EARLY
+    assert aside(State="WONDERFUL") == aside(State="RE+") == NO_STATE
+    assert aside(JobID="12345678+") == aside(JobID="7_[1-3,...]") == NO_JOB
+    assert aside(AllocTRES="gres/gpu=many") == NO_GPUS
+    assert aside(Submit="yesterday") == NO_STAMP
+
+
+def test_a_delimiter_in_a_jobs_name_is_a_part_of_the_name() -> None:
+    assert one(JobName="a|b|c").name == "a|b|c"
+
+
+def test_a_delimiter_elsewhere_is_set_aside() -> None:
+    columns = ("JobID", "State", "Submit", "Start", "End", "AllocTRES")
+    lines = [*text({"AllocTRES": "cpu=1|x"}, columns=columns), b"100|COMPLETED"]
+    assert [each.because for each in read(lines) if isinstance(each, Aside)] == [TOO_MANY, TOO_FEW]
+
+
+def test_parsable_ends_each_line_with_the_delimiter_and_files_may_be_joined() -> None:
+    lines = [line + b"|" for line in text({}, {"JobID": "101"})]
+    assert [row.job for row in read(lines + lines) if isinstance(row, JobRow)] == ["100", "101"] * 2
+
+
+def test_stamps_are_in_the_zone_that_is_told() -> None:
+    lines = text({})
+    berlin, utc = (read(lines, zone=ZoneInfo(name))[0] for name in ("Europe/Berlin", "UTC"))
+    assert isinstance(berlin, JobRow)
+    assert isinstance(utc, JobRow)
+    assert utc.submit_ms - berlin.submit_ms == 3_600_000
+
+
+def test_the_hour_that_the_clock_shows_twice_is_told_apart_by_the_length() -> None:
+    # On 2026-10-25 Berlin's clock went from 03:00 back to 02:00.
+    stamps = {
+        "Submit": "2026-10-25T01:00:00",
+        "Eligible": "2026-10-25T01:00:00",
+        "Start": "2026-10-25T02:50:00",
+    }
+    for length, minutes in (("600", 10), ("4200", 70)):
+        stay = {**stamps, "End": "2026-10-25T03:00:00", "ElapsedRaw": length}
+        [row] = read(text(stay), zone=ZoneInfo("Europe/Berlin"))
+        assert isinstance(row, JobRow)
+        assert row.start_ms is not None
+        assert row.end_ms is not None
+        assert row.end_ms - row.start_ms == minutes * 60_000
+
+
+def test_a_text_without_names_takes_them_from_the_command() -> None:
+    lines = text({})[1:]
+    [row] = read(lines, fields=",".join(COLUMNS) + "%30")
+    assert isinstance(row, JobRow)
+    assert row.job == "100"
+
+
+@pytest.mark.parametrize(
+    ("lines", "told"),
+    [
+        ([], "the file is empty"),
+        ([b"100|COMPLETED|x"], "expected the column names"),
+        ([b"JobID State Submit Start End"], "expected the column names"),
+        (
+            [b"JobID|State|Submit|End"],
+            "no column Start, AllocTRES or ReqTRES; found JobID, State, Submit, End",
+        ),
+    ],
+)
+def test_a_mistake_of_the_whole_file_names_what_was_found_and_expected(lines: list[bytes], told: str) -> None:
+    with pytest.raises(RecordingError, match=told):
+        read(lines)
+
+
+def seconds(stamp: str) -> int:
+    return at(stamp) // 1000
+
+
+def document(**changes: Any) -> bytes:
+    job = {
+        "job_id": 100, "name": "train", "account": "nlp", "user": "ada", "partition": "gpu", "qos": "normal",
+        "cluster": "hpc", "nodes": "g01", "allocation_nodes": 1, "unknown": {"field": [1]},
+        "time": {
+            "submission": seconds("09:00:00"), "eligible": {"set": True, "number": seconds("09:00:00")},
+            "start": seconds("09:10:00"), "end": seconds("10:10:00"), "elapsed": 3600,
+        },
+        "state": {"current": ["COMPLETED"], "reason": "None"},
+        "exit_code": {"return_code": {"set": True, "infinite": False, "number": 0}, "signal": {"id": 0}},
+        "tres": {
+            "allocated": [
+                {"type": "cpu", "name": "", "count": 8}, {"type": "gres", "name": "gpu", "count": 4},
+                {"type": "gres", "name": "gpu:a100", "count": 4},
+            ],
+            "requested": [{"type": "gres", "name": "gpu", "count": 4}],
+        },
+        "steps": [],
+        **changes,
+    }  # fmt: skip
+    return json.dumps({"meta": {}, "jobs": [job]}).encode()
+
+
+def test_the_document_tells_the_same_as_the_text() -> None:
+    [found] = read_sacct_json(document(), name="jobs.json")
+    assert isinstance(found, JobRow)
+    text_row = one()
+    assert [getattr(found, name) for name in JobRow.__slots__ if name != "line"] == [
+        getattr(text_row, name) for name in JobRow.__slots__ if name != "line"
+    ]
+
+
+def test_older_documents_have_plain_words_and_zero_for_no_instant() -> None:
+    time = {"submission": seconds("09:00:00"), "eligible": 0, "start": 0, "end": 0, "elapsed": 0}
+    data = document(state={"current": "PENDING"}, time=time, steps=[{"a": 1}], tres={"requested": []})
+    row, step = read_sacct_json(data, name="jobs.json")
+    assert isinstance(row, JobRow)
+    assert (row.start_ms, row.end_ms, row.eligible_ms, row.gpus) == (None, None, None, {})
+    assert step == Part(line=2)
+
+
+def test_arrays_of_a_document_are_named_as_in_the_text() -> None:
+    task = document(array={"job_id": 7, "task_id": {"set": True, "number": 3}, "task": ""})
+    waits = document(
+        array={"job_id": 7, "task_id": {"set": False}, "task": "4-5%1"}, state={"current": ["PENDING"]}
+    )
+    names = [
+        row.job
+        for data in (task, waits)
+        for row in read_sacct_json(data, name="jobs.json")
+        if isinstance(row, JobRow)
+    ]
+    assert names == ["7_3", "7_4", "7_5"]
+
+
+def test_a_job_that_cannot_be_read_is_set_aside_alone() -> None:
+    [found] = read_sacct_json(b'{"jobs": [{"job_id": "x"}]}', name="jobs.json")
+    assert isinstance(found, Aside)
+    assert found.because == UNREADABLE
+    with pytest.raises(RecordingError, match="expected what sacct --json prints"):
+        list(read_sacct_json(b'{"jobs": [', name="jobs.json"))

@@ -1,0 +1,101 @@
+"""An account that may only read: what it may is read, what it may not is told and tried again."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from collector.kube.watch_steps import Outcome
+from collector.translator import TRANSLATORS, Translator
+from domain.facts import ObjectKind
+from tests.collector_live.account import add, path_of, serve_all
+from tests.collector_live.running import Reading, reading, until
+from tests.fake_cluster import FakeCluster
+
+JOB_SETS = next(kind for kind in TRANSLATORS if kind.kind is ObjectKind.JOB_SET)
+
+
+@pytest.fixture
+def cluster() -> Iterator[FakeCluster]:
+    with FakeCluster() as cluster:
+        serve_all(cluster)
+        yield cluster
+
+
+def troubles(live: Reading) -> dict[str, str]:
+    """The word of each trouble that is told now."""
+    marks = dict(live.sink.marks)
+    return {kind: mark.last_error.partition(":")[0] for kind, mark in marks.items() if mark.last_error}
+
+
+def _forbid_for_a_while(cluster: FakeCluster, live: Reading, forbidden: Translator, number: int) -> None:
+    right = (forbidden.group, forbidden.resource)
+    assert cluster.granted is not None
+    with cluster.changed:
+        cluster.granted.discard(right)
+    cluster.close_watches(path_of(forbidden))
+    until(lambda: troubles(live) == {forbidden.kind: Outcome.NO_PERMISSION})
+    uids = {kind.kind: add(cluster, kind, number) for kind in TRANSLATORS}
+    unread = uids.pop(forbidden.kind)
+    until(lambda: live.live() >= set(uids.values()))
+    assert unread not in live.live()
+    # What it told before is not taken for gone.
+    assert any(uid.startswith(f"{forbidden.kind}-") for uid in live.live())
+    with cluster.changed:
+        cluster.granted.add(right)
+    until(lambda: unread in live.live())
+
+
+def test_all_kinds_are_read_with_get_list_and_watch_and_nothing_else_is_asked_for(
+    cluster: FakeCluster,
+) -> None:
+    uids = {f"{kind.kind}-0" for kind in TRANSLATORS}
+    with reading(cluster) as live:
+        until(lambda: live.live() >= uids)
+        until(lambda: all(cluster.open_watches(path_of(kind)) for kind in TRANSLATORS))
+        assert troubles(live) == {}
+    assert cluster.denied == set()
+
+
+def test_each_kind_may_be_forbidden_in_turn_and_the_others_are_read_on(cluster: FakeCluster) -> None:
+    with reading(cluster) as live:
+        for number, forbidden in enumerate(TRANSLATORS, start=1):
+            until(lambda: not troubles(live) and all(map(cluster.open_watches, map(path_of, TRANSLATORS))))
+            _forbid_for_a_while(cluster, live, forbidden, number)
+    assert len(cluster.denied) == len(TRANSLATORS)
+    assert {denied.partition(" ")[0] for denied in cluster.denied} == {"GET"}
+
+
+def test_a_kind_that_is_taken_away_is_not_there_rather_than_forbidden_and_is_found_again(
+    cluster: FakeCluster,
+) -> None:
+    path = path_of(JOB_SETS)
+    with reading(cluster) as live:
+        until(lambda: cluster.open_watches(path) == 1)
+        cluster.hide(path)
+        cluster.close_watches(path)
+        until(lambda: troubles(live) == {ObjectKind.JOB_SET: Outcome.NOT_INSTALLED})
+        assert live.mark(ObjectKind.JOB_SET).last_error == (
+            "not_installed: the cluster does not serve jobsets.jobset.x-k8s.io in v1alpha2"
+        )
+        with cluster.changed:
+            resource = cluster.resource(path)
+            assert resource is not None
+            resource.hidden = resource.forbidden = False
+        until(lambda: troubles(live) == {})
+
+
+def test_a_server_in_trouble_is_neither_forbidden_nor_without_the_kind(cluster: FakeCluster) -> None:
+    path = path_of(JOB_SETS)
+    with reading(cluster) as live:
+        until(lambda: cluster.open_watches(path) == 1)
+        with cluster.changed:
+            for _ in range(200):
+                cluster.answer_next(path, 503, "ServiceUnavailable")
+        cluster.close_watches(path)
+        until(lambda: any("answered 503" in mark.last_error for mark in list(live.sink.marks.values())))
+        assert troubles(live) == {ObjectKind.JOB_SET: "retry"}
+        with cluster.changed:
+            resource = cluster.resource(path)
+            assert resource is not None
+            resource.canned.clear()
+        until(lambda: cluster.open_watches(path) == 1)

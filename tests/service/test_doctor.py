@@ -1,0 +1,151 @@
+"""Each kind of trouble becomes a sentence of `doctor`, with what to do about it."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+import yaml
+
+from collector.intake import Intake
+from collector.translator import TRANSLATORS
+from domain.window import SystemClock, format_instant
+from service.cli import doctor_clusters
+from service.cli.doctor import examine
+from service.cli.finding import Finding, Verdict
+from service.settings import ClusterSettings
+from service.settings_file import load_settings
+from store.embedded import Store
+from store.gpu_samples import Read
+from tests.build import at
+from tests.collector_live.running import HandClock
+from tests.collector_live.test_credentials import token
+from tests.fake_cluster import FakeCluster
+from tests.service.test_activity import COLUMNS, sample
+from tests.service.test_live_runtime import kubeconfig
+
+KIND = {str(kind.kind): kind for kind in TRANSLATORS}
+DAY_SECONDS = 86_400
+
+
+@pytest.fixture
+def cluster() -> Iterator[FakeCluster]:
+    with FakeCluster() as cluster:
+        yield cluster
+
+
+def found(file: Path, clock: HandClock | SystemClock) -> list[Finding]:
+    return list(doctor_clusters.findings(ClusterSettings(name="north", kubeconfig=file), clock))
+
+
+def with_token(file: Path, written: str) -> Path:
+    config = yaml.safe_load(file.read_text())
+    config["users"][0]["user"] = {"token": written}
+    file.write_text(yaml.safe_dump(config))
+    return file
+
+
+@pytest.mark.parametrize(
+    ("left_days", "verdict", "says"),
+    [
+        (20, None, ""),
+        (3, Verdict.WARNING, "the token ends in 3 d"),
+        (-2, Verdict.WRONG, "the token ended 2 d"),
+    ],
+)
+def test_a_token_that_ends_is_told_in_days(
+    left_days: int, verdict: Verdict | None, says: str, cluster: FakeCluster, tmp_path: Path
+) -> None:
+    # Half an hour more, so that the test's own seconds change no figure.
+    now = SystemClock().now_ms() // 1000
+    end = now + left_days * DAY_SECONDS + (1800 if left_days > 0 else -1800)
+    file = with_token(kubeconfig(tmp_path, cluster.url), token(iat=end - 90 * DAY_SECONDS, exp=end))
+    told = found(file, SystemClock())
+    if verdict is None:
+        assert told == []
+        return
+    [one] = told
+    assert (one.verdict, says in one.text, "renew it" in one.remedy) == (verdict, True, True), one
+    assert format_instant(end * 1000) in one.text
+
+
+def test_clocks_that_differ_are_told_with_by_how_much(cluster: FakeCluster, tmp_path: Path) -> None:
+    file = kubeconfig(tmp_path, cluster.url)
+    now_ms = SystemClock().now_ms()
+    [behind] = found(file, HandClock(now_ms + 3_690_000))
+    assert "the API server's clock is 1 h 1 m behind ours" in behind.text
+    [ahead] = found(file, HandClock(now_ms - 7_290_000))
+    assert "the API server's clock is 2 h 1 m ahead of ours" in ahead.text
+    assert "NTP" in ahead.remedy
+    assert found(file, SystemClock()) == []
+
+
+def test_a_cluster_that_cannot_be_reached_and_a_wrong_kubeconfig_are_told(tmp_path: Path) -> None:
+    with FakeCluster() as cluster:
+        file = kubeconfig(tmp_path, cluster.url)
+    [away] = found(file, SystemClock())
+    assert (away.verdict, "no answer" in away.text) == (Verdict.WRONG, True)
+    [wrong] = found(tmp_path / "none", SystemClock())
+    assert (wrong.verdict, wrong.remedy) == (Verdict.WRONG, "mend clusters in the settings")
+
+
+def node(name: str, gpus: str) -> dict[str, Any]:
+    amounts = {"nvidia.com/gpu": gpus} if gpus else {}
+    return {
+        "metadata": {
+            "uid": name,
+            "name": name,
+            "resourceVersion": "1",
+            "creationTimestamp": format_instant(at(0)),
+        },
+        "status": {"capacity": amounts, "allocatable": amounts},
+    }
+
+
+def filled(file: Path, *, priorities: tuple[str, ...]) -> None:
+    """Four nodes, of which one has no GPUs and one no exporter; the samples lack two fields."""
+    store = Store.open(file)
+    intake = Intake("north", store, store.known("north"))
+    for name, gpus in (("n1", "8"), ("n2", "8"), ("cpu", "")):
+        intake.see(KIND["Node"], "ADDED", node(name, gpus), at(1))
+    classes = [
+        {"metadata": {"uid": name, "name": name, "resourceVersion": "1"}, "value": 5} for name in priorities
+    ]
+    for body in classes:
+        intake.see(KIND["PriorityClass"], "ADDED", body, at(1))
+    pod = {"metadata": {"uid": "p", "name": "p", "namespace": "n", "resourceVersion": "1",
+                        "creationTimestamp": format_instant(at(0))}}  # fmt: skip
+    intake.see(KIND["Pod"], "ADDED", pod, at(59))
+    intake.flush()
+    rows = [sample(0, 0.5) | {"at_ms": at(59), "node": "n1", "engine": False, "memory_mib": None}]
+    frame = pl.DataFrame(rows, schema=COLUMNS)
+    store.append_samples("north", "exporter/n1", frame, Read(until_ms=at(60), seen_ms=at(60), error=""))
+    store.close()
+
+
+@pytest.mark.parametrize("priorities", [("system-node-critical",), ("system-node-critical", "batch")])
+def test_gaps_in_what_exporters_and_priority_classes_tell_are_told(
+    priorities: tuple[str, ...], tmp_path: Path
+) -> None:
+    settings = load_settings(overrides={"store.data_dir": tmp_path})
+    filled(settings.store_file, priorities=priorities)
+    gaps = {each.text: each.remedy for each in examine(settings) if each.text.startswith("cluster north: ")}
+    alone = "there is no priority class beside Kubernetes' own"
+    assert any(alone in text for text in gaps) is (len(priorities) == 1)
+    expected = {
+        "no exporter tells of 1 node (n2), of 2 with GPUs": "DaemonSet",
+        "DCGM_FI_PROF_GR_ENGINE_ACTIVE is missing on 1 node (n1)": "profiling metrics",
+        "DCGM_FI_DEV_FB_USED is missing on 1 node (n1)": "add DCGM_FI_DEV_FB_USED",
+    }
+    told = {text: remedy for text, remedy in gaps.items() if alone not in text}
+    assert len(told) == len(expected)
+    for text, remedy in expected.items():
+        [key] = [key for key in told if text in key]
+        assert remedy in told[key]
+
+
+def test_a_disk_below_what_is_kept_free_is_wrong_and_says_that_nothing_is_read(tmp_path: Path) -> None:
+    settings = load_settings(overrides={"store.data_dir": tmp_path, "keeping.min_free": "900TB"})
+    [full] = [each for each in examine(settings) if "less than keeping.min_free" in each.text]
+    assert (full.verdict, "make room" in full.remedy) == (Verdict.WRONG, True)

@@ -1,0 +1,280 @@
+"""Thousands of exporters in a round: some hang, some answer rubbish, and the others are read in time."""
+
+import asyncio
+import json
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import Any
+
+import pytest
+from kubernetes.client import Configuration
+
+from collector.dcgm.discovery import Asked, By, exporters_in
+from collector.dcgm.exporter_http import ExporterAddress, Scraped, ScrapePace, grouped, scrape
+from collector.kube.client import Connection
+from domain.window import FixedClock
+from service.gpu_faults import GpuFaults
+from service.gpu_metrics_settings import GpuMetricsSettings
+from service.scraping import Scraper
+from store.embedded import Store
+from tests.collector_live.running import PODS as PODS_PATH
+from tests.collector_live.running import START_MS, HandClock
+from tests.fake_cluster import FakeCluster
+
+CLUSTER = "north"
+
+
+def line(node: str) -> str:
+    return f'DCGM_FI_PROF_GR_ENGINE_ACTIVE{{UUID="GPU-{node}",Hostname="{node}",modelName="A100"}} 0.5\n'
+
+
+@dataclass(slots=True)
+class Exporters:
+    """
+    A server that plays any number of exporters: the first part of the path says which.
+
+    `hangs` never answer; `failing` answer 500; `endless` never end.
+    """
+
+    hangs: set[str] = field(default_factory=set)
+    failing: set[str] = field(default_factory=set)
+    endless: set[str] = field(default_factory=set)
+    port: int = 0
+    most_at_once: int = 0
+    asked: list[str] = field(default_factory=list)
+    _at_once: int = 0
+    _stop: asyncio.Event | None = None
+
+    def url(self, name: str) -> str:
+        return f"http://127.0.0.1:{self.port}/{name}/metrics"
+
+    async def serve(self, ready: threading.Event) -> None:
+        self._stop = asyncio.Event()
+        server = await asyncio.start_server(self._answer, "127.0.0.1", 0, backlog=1024)
+        self.port = server.sockets[0].getsockname()[1]
+        ready.set()
+        await self._stop.wait()
+        server.close()
+
+    def stop(self, loop: asyncio.AbstractEventLoop) -> None:
+        assert self._stop is not None
+        loop.call_soon_threadsafe(self._stop.set)
+
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        assert self._stop is not None
+        self._at_once += 1
+        self.most_at_once = max(self.most_at_once, self._at_once)
+        try:
+            name = (await reader.readline()).split(b"/")[1].decode()
+            while (await reader.readline()).strip():
+                pass
+            self.asked.append(name)
+            if name in self.hangs:
+                # Until the client gives up, or the test ends.
+                ended = asyncio.create_task(self._stop.wait())
+                gone = asyncio.create_task(reader.read())
+                _, pending = await asyncio.wait((ended, gone), return_when=asyncio.FIRST_COMPLETED)
+                for task in pending:
+                    task.cancel()
+                return
+            status = "500 no" if name in self.failing else "200 OK"
+            writer.write(f"HTTP/1.1 {status}\r\nConnection: close\r\n\r\n{line(name)}".encode())
+            while name in self.endless and not self._stop.is_set():
+                writer.write(b"# more\n" * 10_000)
+                await writer.drain()
+            await writer.drain()
+        except ConnectionError:
+            pass
+        finally:
+            self._at_once -= 1
+            writer.close()
+
+
+@contextmanager
+def serving(exporters: Exporters) -> Iterator[Exporters]:
+    loop, ready = asyncio.new_event_loop(), threading.Event()
+    thread = threading.Thread(target=loop.run_until_complete, args=(exporters.serve(ready),))
+    thread.start()
+    assert ready.wait(10)
+    yield exporters
+    exporters.stop(loop)
+    thread.join()
+    for task in asyncio.all_tasks(loop):
+        task.cancel()
+    loop.run_until_complete(asyncio.sleep(0))
+    loop.close()
+
+
+def scraper(settings: GpuMetricsSettings, store: Store, **more: Any) -> Scraper:
+    return Scraper(settings, store, FixedClock(START_MS), faults=GpuFaults(store, CLUSTER), **more)
+
+
+@pytest.mark.parametrize("count", [200, pytest.param(2_000, marks=pytest.mark.long)])
+def test_exporters_of_which_some_hang_are_read_while_those_are_waited_for(count: int) -> None:
+    names = [f"n{number}" for number in range(count)]
+    some = count // 16
+    hangs, failing, endless = set(names[:some]), set(names[some : some + 8]), set(names[some + 8 : some + 10])
+    taken: list[Scraped] = []
+    most_held = 0
+    seconds = 2.0 if count < 1_000 else 6.0
+
+    def take(_: int, scraped: list[Scraped]) -> None:
+        nonlocal most_held
+        most_held = max(most_held, len(scraped))
+        taken.extend(scraped)
+
+    with serving(Exporters(hangs=hangs, failing=failing, endless=endless)) as server:
+        groups = grouped([ExporterAddress(server.url(name)) for name in names], count // 8)
+        began = monotonic()
+        pace = ScrapePace(at_once=256, seconds=seconds, most_bytes=1 << 20)
+        scrape(groups, take, clock=FixedClock(START_MS), pace=pace)
+        took = monotonic() - began
+    told = {one.exporter.url.split("/")[-2]: one for one in taken}
+    assert len(taken) == len(told) == count
+    assert {name for name, one in told.items() if one.error} == hangs | failing | endless
+    assert all(told[name].text == line(name) for name in names[some + 10 :])
+    assert {told[name].error.split(": ", 1)[1] for name in hangs} == {f"it took longer than {seconds:g} s"}
+    assert {told[name].error.split(": ", 1)[1] for name in failing} == {"status 500"}
+    assert {told[name].error.split(": ", 1)[1] for name in endless} == {"more than 1,048,576 bytes"}
+    # The server notices a moment later that somebody has gone.
+    assert server.most_at_once < 2 * 256
+    assert most_held == max(map(len, groups))
+    # One after the other the hanging ones alone would take as many times the limit.
+    assert took < seconds * some / 2
+
+
+def test_each_exporter_is_kept_with_its_mark_and_one_that_hangs_is_told() -> None:
+    store = Store.open(None)
+    with serving(Exporters(hangs={"n3"})) as server:
+        urls = tuple(server.url(f"n{number}") for number in range(8))
+        settings = GpuMetricsSettings.model_validate({"cluster": CLUSTER, "exporters": urls, "step": "2s"})
+        one = scraper(settings, store)
+        assert one.round() == 7
+        assert one.round() == 0  # the clock stands still: the same samples again
+    marks = {str(mark["source"]): mark for mark in store.sample_marks()}
+    assert len(marks) == 8
+    hung = marks[ExporterAddress(urls[3]).source]
+    assert hung["seen_ms"] == 0
+    assert "it took longer than 1 s" in str(hung["last_error"])
+    assert {row["node"] for row in store.rows("select node from gpu_sample")} == {
+        f"n{number}" for number in range(8) if number != 3
+    }
+    store.close()
+
+
+def test_a_group_that_cannot_be_kept_ends_the_round_and_says_why() -> None:
+    def take(_: int, __: list[Scraped]) -> None:
+        message = "the disk is full"
+        raise RuntimeError(message)
+
+    with serving(Exporters()) as server:
+        groups = grouped([ExporterAddress(server.url(f"n{number}")) for number in range(40)], 4)
+        with pytest.raises(RuntimeError, match="the disk is full"):
+            scrape(groups, take, clock=FixedClock(0), pace=ScrapePace(at_once=4))
+
+
+def test_groups_stay_when_exporters_come_and_go() -> None:
+    def places(names: Sequence[int]) -> dict[str, int]:
+        groups = grouped([ExporterAddress(f"http://10.0.0.{name}:9400") for name in names], 32)
+        return {one.url: number for number, group in enumerate(groups) for one in group}
+
+    before, after = places(range(200)), places(range(20, 220))
+    stayed = before.keys() & after.keys()
+    assert len(stayed) == 180
+    assert {url: before[url] for url in stayed} == {url: after[url] for url in stayed}
+
+
+PODS = {
+    "kind": "PodList",
+    "metadata": {"resourceVersion": "7"},
+    "items": [
+        {
+            "metadata": {"name": "dcgm-a"},
+            "spec": {
+                "nodeName": "gpu-1",
+                "containers": [
+                    {"ports": [{"name": "health", "containerPort": 81}]},
+                    {"ports": [{"name": "metrics", "containerPort": 9400}]},
+                ],
+            },
+            "status": {"phase": "Running", "podIP": "10.0.0.7"},
+        },
+        {
+            "spec": {"nodeName": "gpu-2", "containers": [{}]},
+            "status": {"phase": "Running", "podIP": "fd00::7"},
+        },
+        {"spec": {"nodeName": "gpu-3"}, "status": {"phase": "Pending"}},
+    ],
+}
+SLICES = {
+    "kind": "EndpointSliceList",
+    "metadata": {"resourceVersion": "7"},
+    "items": [
+        {
+            "addressType": "IPv4",
+            "ports": [{"name": "metrics", "port": 9400}],
+            "endpoints": [
+                {"addresses": ["10.0.0.7"], "nodeName": "gpu-1", "conditions": {"ready": True}},
+                {"addresses": ["10.0.0.8"], "nodeName": "gpu-2", "conditions": {"ready": False}},
+                {"addresses": ["10.0.0.9"], "nodeName": "gpu-3"},
+            ],
+        },
+        {"addressType": "FQDN", "endpoints": [{"addresses": ["dcgm.example"]}]},
+        {"addressType": "IPv4", "ports": None, "endpoints": None},
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("by", "port", "body", "expected"),
+    [
+        (By.PODS, 0, PODS, [("http://10.0.0.7:9400", "gpu-1")]),
+        (By.PODS, 9500, PODS, [("http://10.0.0.7:9500", "gpu-1"), ("http://[fd00::7]:9500", "gpu-2")]),
+        (By.SERVICES, 0, SLICES, [("http://10.0.0.7:9400", "gpu-1"), ("http://10.0.0.9:9400", "gpu-3")]),
+    ],
+)
+def test_exporters_are_the_pods_that_run_and_the_endpoints_that_are_ready(
+    by: By, port: int, body: dict[str, Any], expected: list[tuple[str, str]]
+) -> None:
+    found = exporters_in(json.dumps(body).encode(), Asked(by=by, namespace="", selector="a=b", port=port))
+    assert [(one.url, one.node) for one in found] == expected
+
+
+def exporter_pod(port: int) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "dcgm-a", "namespace": "gpu", "uid": "u-1"},
+        "spec": {
+            "nodeName": "gpu-1",
+            "containers": [{"ports": [{"name": "metrics", "containerPort": port}]}],
+        },
+        "status": {"phase": "Running", "podIP": "127.0.0.1"},
+    }
+
+
+def test_exporters_are_discovered_and_asked_on_while_the_api_server_is_away() -> None:
+    store, clock = Store.open(None), HandClock()
+    settings = GpuMetricsSettings.model_validate({"cluster": CLUSTER, "discover": {"by": "pods"}})
+    with serving(Exporters()) as server, FakeCluster() as cluster:
+        cluster.serve(PODS_PATH)
+        connection = Connection(Configuration(host=cluster.url))
+        one = Scraper(settings, store, clock, faults=GpuFaults(store, CLUSTER), connection=lambda: connection)
+        assert one.round() == 0
+        assert "no exporter was found" in str(store.sample_marks()[0]["last_error"])
+        cluster.apply(PODS_PATH, exporter_pod(server.port))
+        clock.at_ms += 60_000
+        assert one.round() == 1
+        assert [mark["source"] for mark in store.sample_marks()] == [f"exporter/127.0.0.1:{server.port}"]
+        cluster.forbid(PODS_PATH)
+        clock.at_ms += 60_000
+        assert one.round() == 1
+        away = {str(mark["source"]): str(mark["last_error"]) for mark in store.sample_marks()}[
+            "discovery/pods"
+        ]
+        assert "exporters were not looked for" in away
+        one.close()
+    store.close()
