@@ -7,8 +7,9 @@ from random import Random
 from sample_data.agenda import Agenda
 from sample_data.demand import Course, Request
 from sample_data.kubelets import Kubelets
-from sample_data.lives import Life, set_condition
+from sample_data.lives import Life
 from sample_data.objects import News, Scribe
+from sample_data.parts import set_condition
 from sample_data.quotas import Quotas, Verdict
 from sample_data.site import COHORT, PRIORITIES, new_uid
 from sample_data.stamps import MS_PER_SECOND

@@ -7,9 +7,10 @@ from typing import Protocol
 
 from sample_data.agenda import Agenda
 from sample_data.demand import Course
-from sample_data.lives import Life, LivePod, set_condition
+from sample_data.lives import Life, LivePod
 from sample_data.machines import Machines
 from sample_data.objects import News, Scribe
+from sample_data.parts import set_condition, terminated
 from sample_data.site import PRIORITIES, new_uid
 from sample_data.stamps import MS_PER_SECOND, stamp
 
@@ -163,7 +164,7 @@ class Kubelets:
         if pod.deletion_ms is not None:
             return
         backoff_ms = min(10_000 * 2**pod.restarts, _BACKOFF_MOST_MS)
-        pod.last_state = _terminated(pod, at_ms, exit_code=1, reason="Error")
+        pod.last_state = terminated(pod.started_ms, at_ms, exit_code=1, reason="Error")
         pod.runs[-1] = (pod.runs[-1][0], at_ms)
         pod.restarts += 1
         pod.ready = False
@@ -192,7 +193,7 @@ class Kubelets:
         pod.phase = "Succeeded" if exit_code == 0 else "Failed"
         pod.ready = False
         if "running" in pod.state:
-            pod.state = _terminated(pod, at_ms, exit_code=exit_code, reason=reason)
+            pod.state = terminated(pod.started_ms, at_ms, exit_code=exit_code, reason=reason)
             pod.runs[-1] = (pod.runs[-1][0], at_ms)
         else:
             # It never ran, or rested in its back-off: the runtime only has the end.
@@ -244,15 +245,3 @@ def _scheduled(pod: LivePod, at_ms: int, *, status: str, reason: str = "", messa
     if reason:
         condition |= {"reason": reason, "message": message}
     set_condition(pod.conditions, at_ms, condition)
-
-
-def _terminated(pod: LivePod, at_ms: int, *, exit_code: int, reason: str) -> dict[str, object]:
-    started = stamp(pod.started_ms) if pod.started_ms is not None else None
-    return {
-        "terminated": {
-            "exitCode": exit_code,
-            "reason": reason,
-            "startedAt": started,
-            "finishedAt": stamp(at_ms),
-        }
-    }

@@ -6,7 +6,7 @@ from typing import Any
 
 from sample_data.demand import Request
 from sample_data.site import gpu_share
-from sample_data.stamps import MS_PER_SECOND, stamp
+from sample_data.stamps import MS_PER_SECOND
 
 Json = dict[str, Any]
 _SERVICE_CLASSES = {
@@ -134,18 +134,6 @@ class Life:
                 for pod in pods
             ],
         }
-
-
-def set_condition(conditions: list[Json], at_ms: int, condition: Json) -> None:
-    """Write a condition; its time moves only when the status does, as the API machinery does it."""
-    fresh = {"lastTransitionTime": stamp(at_ms), **condition}
-    for index, old in enumerate(conditions):
-        if old["type"] == condition["type"]:
-            if old["status"] == condition["status"]:
-                fresh["lastTransitionTime"] = old["lastTransitionTime"]
-            conditions[index] = fresh
-            return
-    conditions.append(fresh)
 
 
 def _seconds(at_ms: int | None) -> float | None:

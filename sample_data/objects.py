@@ -2,18 +2,15 @@
 
 from dataclasses import dataclass, field
 from random import Random
-from typing import Any
 
 from sample_data.demand import Course
 from sample_data.lives import Life, LivePod
+from sample_data.parts import Json, container_status, deletion, job_owner, pod_spec
 from sample_data.site import PRIORITIES, new_uid
 from sample_data.stamps import micro_stamp, stamp
 from sample_data.tape import Tape
 
-Json = dict[str, Any]
 _IMAGE = "registry.example/work:7"
-_GRACE_SECONDS = 30
-_CONTAINER = "main"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,7 +149,7 @@ def workload(life: Life) -> Json:
             "uid": life.uid,
             "creationTimestamp": stamp(life.submitted_ms),
             "labels": {"kueue.x-k8s.io/job-uid": life.job_uid},
-            "ownerReferences": [_owner(life)],
+            "ownerReferences": [job_owner(life.request.name, life.job_uid)],
         },
         "spec": {
             "active": True,
@@ -180,10 +177,9 @@ def pod(life: Life, pod_: LivePod) -> Json:
     }
     if not life.bare:
         metadata["annotations"] = {"kueue.x-k8s.io/workload": life.workload_name}
-        metadata["ownerReferences"] = [_owner(life)]
+        metadata["ownerReferences"] = [job_owner(life.request.name, life.job_uid)]
     if pod_.deletion_ms is not None:
-        metadata["deletionTimestamp"] = stamp(pod_.deletion_ms + _GRACE_SECONDS * 1000)
-        metadata["deletionGracePeriodSeconds"] = _GRACE_SECONDS
+        metadata |= deletion(pod_.deletion_ms)
     spec = _pod_spec(life) | {"priority": PRIORITIES[life.request.priority_class]}
     if pod_.gates:
         spec["schedulingGates"] = [{"name": gate} for gate in pod_.gates]
@@ -192,30 +188,11 @@ def pod(life: Life, pod_: LivePod) -> Json:
     status: Json = {"phase": pod_.phase, "qosClass": "Burstable", "conditions": pod_.conditions}
     if pod_.pulling_ms is not None:
         status["startTime"] = stamp(pod_.pulling_ms)
-        status["containerStatuses"] = [
-            {
-                "name": _CONTAINER,
-                "image": _IMAGE,
-                "imageID": "",
-                "ready": pod_.ready,
-                "started": "running" in pod_.state,
-                "restartCount": pod_.restarts,
-                "state": pod_.state,
-                "lastState": pod_.last_state,
-            }
-        ]
+        container = container_status(
+            _IMAGE, ready=pod_.ready, restarts=pod_.restarts, state=pod_.state, last_state=pod_.last_state
+        )
+        status["containerStatuses"] = [container]
     return {"metadata": metadata, "spec": spec, "status": status}
-
-
-def _owner(life: Life) -> Json:
-    return {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "name": life.request.name,
-        "uid": life.job_uid,
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
 
 
 def _pod_labels(life: Life) -> dict[str, str]:
@@ -231,21 +208,15 @@ def _pod_labels(life: Life) -> dict[str, str]:
 
 def _pod_spec(life: Life) -> Json:
     request = life.request
-    devices = {request.resource: str(request.gpus)}
-    return {
-        "containers": [
-            {
-                "name": _CONTAINER,
-                "image": _IMAGE,
-                "resources": {"limits": devices, "requests": {"cpu": "4", "memory": "32Gi", **devices}},
-            }
-        ],
-        "nodeSelector": {"pool": request.flavor},
-        "restartPolicy": "OnFailure" if request.course is Course.CRASH_LOOPS else "Never",
-        "schedulerName": "default-scheduler",
-        "terminationGracePeriodSeconds": _GRACE_SECONDS,
-        "priorityClassName": request.priority_class,
-    }
+    return pod_spec(
+        _IMAGE,
+        {request.resource: str(request.gpus)},
+        cpu="4",
+        memory="32Gi",
+        pool=request.flavor,
+        restarts=request.course is Course.CRASH_LOOPS,
+        priority_class=request.priority_class,
+    )
 
 
 def _event(news: News, at_ms: int, uid: str) -> Json:

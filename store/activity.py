@@ -7,7 +7,6 @@ import duckdb
 
 from domain.gpu_sample import LONGEST_STEP_MS
 from store.engine import Engine
-from store.facts import Changed
 from store.lives import MARK
 from store.retention import closed_until
 
@@ -217,21 +216,6 @@ _KEEP_STAYS: Final = (
     "insert into activity_holding by name select * from pod_stay where cluster = $cluster",
 )
 _FORGET: Final = "delete from watermark where cluster = $cluster and starts_with(job, $stage)"
-_CUT_SINCE: Final = """
--- One row per workload whose activity was made anew after the job's watermark.
-select workload_uid, seq
-from activity_cut
-where
-    cluster = $cluster
-    and seq > coalesce((select seq from watermark where cluster = $cluster and job = $job), -1)
-"""
-
-
-def cut_since(engine: Engine, cluster: str, job: str) -> Changed:
-    """Workloads whose activity was made anew since the job's watermark; and the next watermark."""
-    rows = engine.rows(_CUT_SINCE, {"cluster": cluster, "job": job})
-    seq = max((row["seq"] for row in rows if isinstance(row["seq"], int)), default=0)
-    return Changed({str(row["workload_uid"]) for row in rows}, seq)
 
 
 def fold(engine: Engine, cluster: str, *, job: str, idle_below: float, resident_above: float) -> int:

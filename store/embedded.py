@@ -219,10 +219,6 @@ class Store(Engine):
         """Bring the activity of devices and pods up to date; see `store.activity`."""
         return activity.fold(self, cluster, job=job, idle_below=idle_below, resident_above=resident_above)
 
-    def activity_cut_since(self, cluster: str, job: str) -> Changed:
-        """Workloads whose activity was made anew since the job's watermark; and the next one."""
-        return activity.cut_since(self, cluster, job)
-
     def keep_positions(self, cluster: str, changes: Sequence[Place], *, seen_ms: int, error: str) -> None:
         """Keep changes of positions in queues; see `store.positions`."""
         positions.keep(self, cluster, changes, seen_ms=seen_ms, error=error)

@@ -8,11 +8,12 @@ from sample_data.agenda import Agenda
 from sample_data.fortnight.demand import Course, Request
 from sample_data.fortnight.kubelets import Kubelets
 from sample_data.fortnight.kueue import Quotas, Verdict
-from sample_data.fortnight.lives import Json, Life, set_condition
+from sample_data.fortnight.lives import Json, Life
 from sample_data.fortnight.papers import Scribe
 from sample_data.fortnight.site import PRIORITIES, ROOT, Kind, Site
+from sample_data.parts import set_condition
 from sample_data.site import new_uid
-from sample_data.stamps import MS_PER_SECOND, stamp
+from sample_data.stamps import MS_PER_SECOND
 
 # Finished Jobs are removed after this long (`ttlSecondsAfterFinished`).
 _KEPT_MS = 3_600_000
@@ -127,10 +128,10 @@ class JobSide:
             else ("Complete", "CompletionsReached", "Reached expected number of succeeded pods")
         )
         ended = {"type": kind, "status": "True", "reason": reason, "message": message}
-        set_condition(life.job_conditions, ended, stamp(at_ms + 80))
+        set_condition(life.job_conditions, at_ms + 80, ended)
         self.scribe.job(life, at_ms + 80)
         finished = {"type": "Finished", "status": "True", "reason": "Failed" if failed else "Succeeded"}
-        set_condition(life.conditions, {**finished, "message": message}, stamp(at_ms + 120))
+        set_condition(life.conditions, at_ms + 120, {**finished, "message": message})
         self.scribe.workload(life, at_ms + 120)
         self.agenda.at(at_ms + 120, partial(self._free, life))
         self.agenda.at(at_ms + 80 + _KEPT_MS, partial(self._remove, life))
@@ -146,7 +147,7 @@ class JobSide:
         life.suspended = True
         life.job_started_ms = None
         suspended = {"type": "Suspended", "status": "True", "reason": "JobSuspended"}
-        set_condition(life.job_conditions, {**suspended, "message": "Job suspended"}, stamp(at_ms))
+        set_condition(life.job_conditions, at_ms, {**suspended, "message": "Job suspended"})
         self.scribe.job(life, at_ms)
         life.past_execution_seconds += (at_ms + 100 - (life.admitted_ms or at_ms)) // MS_PER_SECOND
         life.admitted_ms = None
@@ -157,7 +158,7 @@ class JobSide:
             ("Requeued", "True", "Preempted", message),
         ):
             condition = {"type": kind, "status": status, "reason": reason, "message": text}
-            set_condition(life.conditions, condition, stamp(at_ms + 100))
+            set_condition(life.conditions, at_ms + 100, condition)
         self.scribe.workload(life, at_ms + 100)
         life.waits_from(at_ms + 100)
         self.pending.append(life)
@@ -224,17 +225,15 @@ class JobSide:
         reserved = f"Quota reserved in ClusterQueue {life.queue}"
         for kind, message in (("QuotaReserved", reserved), ("Admitted", "The workload is admitted")):
             condition = {"type": kind, "status": "True", "reason": kind, "message": message}
-            set_condition(life.conditions, condition, stamp(at_ms))
+            set_condition(life.conditions, at_ms, condition)
         for past in [entry for entry in life.conditions if entry["type"] in ("Evicted", "Preempted")]:
             again = {"type": past["type"], "status": "False", "reason": "QuotaReserved"}
-            set_condition(
-                life.conditions, {**again, "message": f"Previously: {past['message']}"}, stamp(at_ms)
-            )
+            set_condition(life.conditions, at_ms, {**again, "message": f"Previously: {past['message']}"})
         self.scribe.workload(life, at_ms)
         life.suspended = False
         life.job_started_ms = at_ms + 90
         resumed = {"type": "Suspended", "status": "False", "reason": "JobResumed", "message": "Job resumed"}
-        set_condition(life.job_conditions, resumed, stamp(at_ms + 90))
+        set_condition(life.job_conditions, at_ms + 90, resumed)
         self.scribe.job(life, at_ms + 90)
         self.agenda.at(at_ms + 110, partial(self._create, life))
 
@@ -248,7 +247,7 @@ class JobSide:
         if old is not None and old["message"].startswith("couldn't") and not verdict.victims:
             return
         condition = {"type": "QuotaReserved", "status": "False", "reason": "Pending"}
-        set_condition(life.conditions, {**condition, "message": verdict.message}, stamp(at_ms))
+        set_condition(life.conditions, at_ms, {**condition, "message": verdict.message})
         self.scribe.workload(life, at_ms)
         self.scribe.tell_workload(life, at_ms + 2, reason="Pending", note=verdict.message)
 
@@ -262,7 +261,7 @@ class JobSide:
         )
         for kind, because in (("Evicted", "Preempted"), ("Preempted", reason)):
             condition: Json = {"type": kind, "status": "True", "reason": because, "message": message}
-            set_condition(victim.conditions, condition, stamp(at_ms))
+            set_condition(victim.conditions, at_ms, condition)
         self.scribe.workload(victim, at_ms)
         victim.preemptions.append(
             {"at": at_ms / MS_PER_SECOND, "preemptor": preemptor.uid, "mechanism": reason}

@@ -7,10 +7,11 @@ from typing import Protocol
 
 from sample_data.agenda import Agenda
 from sample_data.fortnight.demand import Course, Request
-from sample_data.fortnight.lives import Attempt, Life, LivePod, Run, set_condition
+from sample_data.fortnight.lives import Attempt, Life, LivePod, Run
 from sample_data.fortnight.machines import Device, Machines
 from sample_data.fortnight.papers import Scribe
 from sample_data.fortnight.site import PRIORITIES
+from sample_data.parts import Json, set_condition, terminated
 from sample_data.site import new_uid
 from sample_data.stamps import MS_PER_SECOND, stamp
 
@@ -151,7 +152,7 @@ class Kubelets:
             "reason": "Unschedulable",
             "message": note,
         }
-        set_condition(pod.conditions, unschedulable, stamp(at_ms))
+        set_condition(pod.conditions, at_ms, unschedulable)
         self.scribe.pod(life, pod, at_ms)
         self.scribe.tell_pod(life, pod, at_ms + 2, reason="FailedScheduling", note=note)
 
@@ -160,7 +161,7 @@ class Kubelets:
         pod.node = devices[0].node
         pod.bound_ms = at_ms
         pod.conditions = [one for one in pod.conditions if one["type"] != "PodScheduled"]
-        set_condition(pod.conditions, {"type": "PodScheduled", "status": "True"}, stamp(at_ms))
+        set_condition(pod.conditions, at_ms, {"type": "PodScheduled", "status": "True"})
         self.scribe.pod(life, pod, at_ms)
         note = f"Successfully assigned {life.request.namespace}/{pod.name} to {pod.node}"
         self.scribe.tell_pod(life, pod, at_ms + 2, reason="Scheduled", note=note)
@@ -191,7 +192,7 @@ class Kubelets:
             return
         backoff_ms = min(10_000 * 2**pod.restarts, _BACKOFF_MOST_MS)
         pod.runs[-1].end_ms, pod.runs[-1].exit_code = at_ms, 1
-        pod.last_state = _terminated(pod, at_ms, exit_code=1)
+        pod.last_state = _over(pod, at_ms, exit_code=1)
         pod.restarts += 1
         pod.ready = False
         note = f"back-off {backoff_ms // MS_PER_SECOND}s restarting failed container=main pod={pod.name}"
@@ -223,25 +224,20 @@ class Kubelets:
         pod.phase = "Failed" if exit_code else "Succeeded"
         pod.ready = False
         if pod.runs and pod.runs[-1].end_ms is None:
-            pod.state = _terminated(pod, at_ms, exit_code=exit_code)
+            pod.state = _over(pod, at_ms, exit_code=exit_code)
             pod.runs[-1].end_ms, pod.runs[-1].exit_code = at_ms, exit_code
         else:
             # It never ran, or rested in its back-off: the runtime only has the end.
-            pod.state = _terminated(None, at_ms, exit_code=exit_code)
+            pod.state = _over(pod, at_ms, exit_code=exit_code, ran=False)
         pod.released_ms = at_ms
         self.machines.release(pod.devices)
         self._ready(pod, at_ms, status="False")
 
     def _ready(self, pod: LivePod, at_ms: int, *, status: str) -> None:
-        set_condition(pod.conditions, {"type": "Ready", "status": status}, stamp(at_ms))
+        set_condition(pod.conditions, at_ms, {"type": "Ready", "status": status})
 
 
-def _terminated(pod: LivePod | None, at_ms: int, *, exit_code: int) -> dict[str, object]:
-    return {
-        "terminated": {
-            "exitCode": exit_code,
-            "reason": "Error" if exit_code else "Completed",
-            "startedAt": stamp(pod.runs[-1].start_ms) if pod is not None else None,
-            "finishedAt": stamp(at_ms),
-        }
-    }
+def _over(pod: LivePod, at_ms: int, *, exit_code: int, ran: bool = True) -> Json:
+    reason = "Error" if exit_code else "Completed"
+    started_ms = pod.runs[-1].start_ms if ran else None
+    return terminated(started_ms, at_ms, exit_code=exit_code, reason=reason)

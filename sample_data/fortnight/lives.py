@@ -126,15 +126,3 @@ class Life:
         """It waits no longer, if it did."""
         if self.waits and self.waits[-1][1] is None:
             self.waits[-1] = (self.waits[-1][0], at_ms)
-
-
-def set_condition(conditions: list[Json], condition: Json, stamp: str) -> None:
-    """Write a condition; its time moves only when the status does, as the API machinery does it."""
-    fresh = {"lastTransitionTime": stamp, **condition}
-    for index, old in enumerate(conditions):
-        if old["type"] == condition["type"]:
-            if old["status"] == condition["status"]:
-                fresh["lastTransitionTime"] = old["lastTransitionTime"]
-            conditions[index] = fresh
-            return
-    conditions.append(fresh)

@@ -4,15 +4,14 @@ from dataclasses import dataclass, field
 from random import Random
 
 from sample_data.fortnight.demand import Course
-from sample_data.fortnight.lives import Json, Life, LivePod
+from sample_data.fortnight.lives import Life, LivePod
 from sample_data.fortnight.site import PRIORITIES
+from sample_data.parts import Json, container_status, deletion, job_owner, pod_spec
 from sample_data.site import new_uid
 from sample_data.stamps import micro_stamp, stamp
 from sample_data.tape import Tape
 
 _IMAGE = "registry.example/work:12"
-_GRACE_SECONDS = 30
-_CONTAINER = "main"
 CHECKPOINT = "gpuledger.io/last-checkpoint-time"
 
 
@@ -157,7 +156,7 @@ def _workload(life: Life) -> Json:
             "uid": life.uid,
             "creationTimestamp": stamp(life.submitted_ms),
             "labels": {"kueue.x-k8s.io/job-uid": life.job_uid},
-            "ownerReferences": [_owner(life)],
+            "ownerReferences": [job_owner(life.request.name, life.job_uid)],
         },
         "spec": {
             "active": True,
@@ -191,60 +190,34 @@ def _pod(life: Life, pod: LivePod) -> Json:
             "kueue.x-k8s.io/podset": "main",
         }
         annotations["kueue.x-k8s.io/workload"] = life.workload_name
-        metadata["ownerReferences"] = [_owner(life)]
+        metadata["ownerReferences"] = [job_owner(life.request.name, life.job_uid)]
     if pod.checkpoint_ms is not None:
         annotations[CHECKPOINT] = stamp(pod.checkpoint_ms)
     if annotations:
         metadata["annotations"] = annotations
     if pod.deletion_ms is not None:
-        metadata["deletionTimestamp"] = stamp(pod.deletion_ms + _GRACE_SECONDS * 1000)
-        metadata["deletionGracePeriodSeconds"] = _GRACE_SECONDS
+        metadata |= deletion(pod.deletion_ms)
     spec = _pod_spec(life) | {"priority": PRIORITIES[life.request.priority_class]}
     if pod.node:
         spec["nodeName"] = pod.node
     status: Json = {"phase": pod.phase, "qosClass": "Burstable", "conditions": pod.conditions}
     if pod.state:
         status["startTime"] = stamp(pod.bound_ms or pod.created_ms)
-        status["containerStatuses"] = [
-            {
-                "name": _CONTAINER,
-                "image": _IMAGE,
-                "imageID": "",
-                "ready": pod.ready,
-                "started": "running" in pod.state,
-                "restartCount": pod.restarts,
-                "state": pod.state,
-                "lastState": pod.last_state,
-            }
-        ]
+        container = container_status(
+            _IMAGE, ready=pod.ready, restarts=pod.restarts, state=pod.state, last_state=pod.last_state
+        )
+        status["containerStatuses"] = [container]
     return {"metadata": metadata, "spec": spec, "status": status}
-
-
-def _owner(life: Life) -> Json:
-    return {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "name": life.request.name,
-        "uid": life.job_uid,
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
 
 
 def _pod_spec(life: Life) -> Json:
     request = life.request
-    devices = {request.resource: str(request.gpus)}
-    return {
-        "containers": [
-            {
-                "name": _CONTAINER,
-                "image": _IMAGE,
-                "resources": {"limits": devices, "requests": {"cpu": "8", "memory": "64Gi", **devices}},
-            }
-        ],
-        "nodeSelector": {"pool": request.flavor},
-        "restartPolicy": "OnFailure" if request.course is Course.CRASH_LOOPS else "Never",
-        "schedulerName": "default-scheduler",
-        "terminationGracePeriodSeconds": _GRACE_SECONDS,
-        "priorityClassName": request.priority_class,
-    }
+    return pod_spec(
+        _IMAGE,
+        {request.resource: str(request.gpus)},
+        cpu="8",
+        memory="64Gi",
+        pool=request.flavor,
+        restarts=request.course is Course.CRASH_LOOPS,
+        priority_class=request.priority_class,
+    )

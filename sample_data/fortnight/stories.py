@@ -8,11 +8,11 @@ from sample_data.agenda import Agenda
 from sample_data.fortnight.controllers import JobSide
 from sample_data.fortnight.demand import MS_PER_DAY, MS_PER_HOUR, MS_PER_MINUTE, Course, Demand, Request, Work
 from sample_data.fortnight.kubelets import Kubelets
-from sample_data.fortnight.lives import Json, Life, LivePod, set_condition
+from sample_data.fortnight.lives import Json, Life, LivePod
 from sample_data.fortnight.papers import Scribe
 from sample_data.fortnight.site import GPU, Kind, Limit, Site
 from sample_data.fortnight.standing import resource_groups
-from sample_data.stamps import stamp
+from sample_data.parts import set_condition
 
 NEVER_FITS = "never_fits"
 CRASH_LOOP = "crash_loop"
@@ -221,9 +221,7 @@ class Stories:
         obj = self.objects["nodes", node]
         unknown = {"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown"}
         conditions = obj["status"]["conditions"]
-        set_condition(
-            conditions, {**unknown, "message": "Kubelet stopped posting node status."}, stamp(at_ms)
-        )
+        set_condition(conditions, at_ms, {**unknown, "message": "Kubelet stopped posting node status."})
         self.scribe.write(at_ms, "nodes", obj)
         self._offers(at_ms, node, open_=False)
 
@@ -231,7 +229,7 @@ class Stories:
         for life, pod in hit:
             pod.deletion_ms = pod.drained_from_ms = at_ms
             target = {"type": "DisruptionTarget", "status": "True", "reason": "DeletionByTaintManager"}
-            set_condition(pod.conditions, {**target, "message": "Taint manager: deleting"}, stamp(at_ms))
+            set_condition(pod.conditions, at_ms, {**target, "message": "Taint manager: deleting"})
             self.scribe.pod(life, pod, at_ms)
 
     def _node_gone(self, node: str, hit: list[tuple[Life, LivePod]], at_ms: int) -> None:

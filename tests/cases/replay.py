@@ -27,6 +27,7 @@ AFTER = "2026-05-05T00:00:00Z"
 _VERSIONS = {
     "Workload": "kueue.x-k8s.io/v1beta2",
     "ClusterQueue": "kueue.x-k8s.io/v1beta2",
+    "ResourceFlavor": "kueue.x-k8s.io/v1beta2",
     "Job": "batch/v1",
 }
 

@@ -5,20 +5,19 @@ The adapters rename keys, parse quantities and convert units; the figures come f
 """
 
 import math
-from typing import Any
 
-import msgspec
-
+from analytics.fairness.books.layout import layouts
+from analytics.fairness.books.site import Site
 from analytics.fairness.debt import most_owed_first
 from analytics.fairness.entities import CohortTree, Entity, Pool
 from analytics.fairness.entitlement import entitlement, spread, surplus
 from analytics.fairness.kueue_share import FlavorUse, borrowed, lendable, weighted_share
 from analytics.fairness.lending import lending
-from analytics.fairness.limits import capability_ceiling, kai_ceiling, kueue_ceiling
 from collector.wording import weight_milli
-from domain.facts import Description, ObjectKind
-from domain.objects import BODY_TYPES, ClusterQueue, KaiQueue, VolcanoQueue
-from domain.quantity import MICRO_PER_GPU, Quota, QuotaKind
+from domain.quantity import MICRO_PER_GPU
+from domain.window import parse_instant
+from service.refresh import histories_of
+from store.embedded import Store
 from tests.cases.replay import CREATED, Json, case, check, replay, written
 
 GPU = MICRO_PER_GPU
@@ -109,35 +108,38 @@ def f05_written(queue: Json) -> Json:
     return written("ClusterQueue", queue["id"], spec={"resourceGroups": [{"flavors": flavors}]})
 
 
-def f05_limit(said: Description) -> Quota:
-    body = msgspec.json.decode(said.body, type=BODY_TYPES[said.kind])
-    if isinstance(body, VolcanoQueue):
-        return capability_ceiling(body.capability, "nvidia.com/gpu")
-    if isinstance(body, KaiQueue):
-        return kai_ceiling(body)
-    assert isinstance(body, ClusterQueue)
-    return kueue_ceiling(body.quotas[0])
+def f05_offered() -> list[Json]:
+    """A node with GPUs, and the flavor of the ClusterQueues."""
+    gpus = {"nvidia.com/gpu": "8"}
+    labels = {"nvidia.com/gpu.product": "A100"}
+    status = {"capacity": gpus, "allocatable": gpus}
+    node = written("Node", "n", metadata={"labels": labels}, status=status)
+    return [node, written("ResourceFlavor", "default", spec={"nodeLabels": labels})]
 
 
-def f05_of_yunikorn(queue: Json) -> Quota:
-    """YuniKorn's queues are lines of its configuration, not objects."""
-    most = {name: Quota.of(limit) for name, limit in queue["max"].items()}
-    return capability_ceiling(most, "nvidia.com/gpu")
+def f05_entities(store: Store) -> dict[str, Entity]:
+    """The holders of quota, as the ledger lays them out."""
+    uids = {str(row["uid"]) for row in store.rows("select uid from object_state", {})}
+    site = Site.of("c", histories_of(*store.facts_of("c", uids)).values())
+    pools = layouts(site, site.versions[-1], parse_instant(CREATED) + 1)
+    return {entity.name: entity for pool in pools.values() for entity in pool.tree.members()}
+
+
+def f05_limit(entity: Entity) -> int | str:
+    """GPUs that it may hold at most."""
+    if entity.borrowing_limit is None:
+        return "unlimited"
+    return (entity.quota + entity.borrowing_limit) // GPU
 
 
 def test_f05_what_no_limit_means_to_each_scheduler() -> None:
     given, expected = case("F05-unlimited-quota")
-    queues = given["data"]["queues"]
-    store = replay(("ADDED", f05_written(queue), CREATED) for queue in queues if queue["kind"] != "yunikorn")
-    kinds = (ObjectKind.VOLCANO_QUEUE, ObjectKind.CLUSTER_QUEUE, ObjectKind.KAI_QUEUE)
-    limits = {said.name: f05_limit(said) for said in store.descriptions("c", kinds)}
-    limits |= {queue["id"]: f05_of_yunikorn(queue) for queue in queues if queue["kind"] == "yunikorn"}
-    answer: dict[str, Any] = {
-        name: limit.milli // 1000 if limit.kind is QuotaKind.NUMBER else limit.kind.value
-        for name, limit in limits.items()
-    }
-    assert answer == expected["limit"]
-    assert all(limit.milli >= 0 for limit in limits.values())
+    # YuniKorn's queues are lines of its configuration, not objects: no cluster tells of them.
+    queues = [queue for queue in given["data"]["queues"] if queue["kind"] != "yunikorn"]
+    objects = (*f05_offered(), *map(f05_written, queues))
+    entities = f05_entities(replay(("ADDED", one, CREATED) for one in objects))
+    limits = {queue["id"]: f05_limit(entities[queue["id"]]) for queue in queues}
+    assert limits == {name: limit for name, limit in expected["limit"].items() if name not in ("y1", "y2")}
 
 
 def f06_tree(node: Json) -> CohortTree:

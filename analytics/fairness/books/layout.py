@@ -12,7 +12,6 @@ from typing import NamedTuple, TypeAlias
 
 from analytics.fairness.books.site import Quotas, Selector, Site
 from analytics.fairness.entities import CohortTree, Entity
-from analytics.fairness.limits import kai_ceiling
 from domain import objects
 from domain.quantity import Quota, QuotaKind, is_gpu_resource
 
@@ -315,7 +314,7 @@ class _Queues:
         found = {}
         for name, body in sorted(quotas.kai_queues.items()):
             own = everything if body.quota.kind is QuotaKind.UNLIMITED else micro({_GPU: body.quota}) or 0
-            most = micro({_GPU: kai_ceiling(body)})
+            most = micro({_GPU: body.limit})
             found[name] = _Terms(
                 kai_entity(quotas, name),
                 body.parent if body.parent in quotas.kai_queues else "",
