@@ -37,7 +37,7 @@ CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
 LABELS = frozenset({
     "cluster", "queue", "service_class", "priority_class", "team", "pool", "gpu_model", "cause", "reason",
     "mechanism", "victim_class", "preemptor_class", "quantile", "estimator", "le", "metric", "because",
-    "rule", "size", "xid",
+    "rule", "size", "xid", "component", "flow", "change", "capacity_type", "period", "fits",
 })  # fmt: skip
 # 12 teams x 3 classes x 20 queues, for each of 3 percentiles by 2 estimators.
 SERIES_BUDGET = 720 * 6
@@ -88,7 +88,7 @@ class Exporter(Collector):
     ) -> None:
         for metric in registry.values():
             strangers = {*metric.labels, *metric.extra_labels} - LABELS
-            if strangers:
+            if strangers and metric.exported:
                 message = (
                     f"metric {metric.name}, exported labels {sorted(strangers)}: expected some of "
                     f"{sorted(LABELS)}; keep others among the dimensions, which the API answers"

@@ -5,10 +5,11 @@ Ages are whole milliseconds on the waiting clock.
 """
 
 import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from itertools import zip_longest
+from itertools import accumulate, zip_longest
 from typing import NamedTuple
 
 import polars as pl
@@ -20,12 +21,14 @@ class Stay(NamedTuple):
     """
     One wait as a window sees it: under observation from age `entry_ms` up to age `exit_ms`.
 
-    `placed`: the wait ended at `exit_ms`; otherwise it lasted at least that long.
+    `placed`: the wait ended at `exit_ms`; otherwise it lasted at least that long. It counts as so many
+    as its `weight` says, at least one: GPUs where the wait is weighted by them.
     """
 
     entry_ms: int
     exit_ms: int
     placed: bool
+    weight: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,14 +41,19 @@ class Quantile:
 
 
 class Step(NamedTuple):
-    """A jump of the survival curve: `placed` of the `at_risk` stays end at age `age_ms`."""
+    """
+    A jump of the survival curve: `placed` of the `at_risk` stays end at age `age_ms`.
+
+    Both are weights; `stays` is how many are at risk, whatever they weigh.
+    """
 
     age_ms: int
     at_risk: int
     placed: int
+    stays: int
 
 
-def started_quantile(waits_ms: Sequence[int], quantile: float) -> float | None:
+def started_quantile(waits_ms: Sequence[float], quantile: float) -> float | None:
     """
     Exact percentile with linear interpolation, as SQL's `quantile_cont`; None where there is no wait.
 
@@ -70,6 +78,9 @@ def steps(stays: Sequence[Stay]) -> Iterator[Step]:
     At risk at age t are the stays with entry < t <= exit, and at age 0 all with entry 0. At equal
     ages, ends come before censorings.
     """
+    if any(stay.weight != 1 for stay in stays):
+        yield from _weighted_steps(stays)
+        return
     entries = pl.Series([stay.entry_ms for stay in stays], dtype=pl.Int64).sort()
     exits = pl.Series([stay.exit_ms for stay in stays], dtype=pl.Int64).sort()
     ends = pl.Series("age", [stay.exit_ms for stay in stays if stay.placed], dtype=pl.Int64)
@@ -78,7 +89,28 @@ def steps(stays: Sequence[Stay]) -> Iterator[Step]:
     entered, left = entries.search_sorted(ages, "left"), exits.search_sorted(ages, "left")
     at_once = entries.search_sorted(0, "right")
     for age, before, gone, ended in zip(ages, entered, left, placed, strict=True):
-        yield Step(age, (before or at_once) - gone, ended)
+        at_risk = (before or at_once) - gone
+        yield Step(age, at_risk, ended, at_risk)
+
+
+def _weighted_steps(stays: Sequence[Stay]) -> Iterator[Step]:
+    """The same where stays have weights: a running sum in the place of a number."""
+    entries = _running([(stay.entry_ms, stay.weight) for stay in stays])
+    exits = _running([(stay.exit_ms, stay.weight) for stay in stays])
+    placed: dict[int, int] = {}
+    for stay in stays:
+        if stay.placed:
+            placed[stay.exit_ms] = placed.get(stay.exit_ms, 0) + stay.weight
+    for age in sorted(placed):
+        come = bisect_left(entries[0], age) or bisect_right(entries[0], 0)
+        gone = bisect_left(exits[0], age)
+        yield Step(age, entries[1][come] - exits[1][gone], placed[age], come - gone)
+
+
+def _running(weighted: Sequence[tuple[int, int]]) -> tuple[list[int], list[int]]:
+    """Ages in order, and before each (and after the last) the sum of the weights up to it."""
+    ordered = sorted(weighted)
+    return [age for age, _ in ordered], [0, *accumulate(weight for _, weight in ordered)]
 
 
 def survival_quantiles(
@@ -112,7 +144,7 @@ def survival_quantiles(
     for step in steps(stays):
         if not open_quantiles:
             break
-        curve.few |= step.at_risk < few_below
+        curve.few |= step.stays < few_below
         if step.placed == step.at_risk and step.age_ms < largest:
             curve.few = True
             break

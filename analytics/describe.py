@@ -41,6 +41,8 @@ def _section(metric: Metric) -> Iterator[str]:
     else:
         yield "- Not exported: the API, the pages and the reports tell it."
     yield f"- Can be asked by: {_names(metric.dimensions)}."
+    for label, values in metric.unless_asked.items():
+        yield f"- Unless the question names `{label}`: {_names(values)} only."
     yield f"- Source: {metric.source}."
     if metric.pages:
         yield f"- Shown on: {', '.join(metric.pages)}."

@@ -1,9 +1,11 @@
 """A metric's rows become samples: filters, grouping, sums. The caller reads the rows."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 
 from analytics.targets import target
+from domain import calendar
 from domain.errors import DataError, UsageError
 from domain.metric import Ask, Metric, Row, Sample, Unit
 from domain.policy import Policy
@@ -29,6 +31,7 @@ def evaluate(metric: Metric, rows: Sequence[Row], ask: Ask) -> list[Sample]:
         UsageError: `by` or a filter names something that is not a dimension of the metric.
     """
     check(metric, ask)
+    ask = completed(metric, ask)
     kept = [row for row in rows if _passes(row, ask.filters)] if ask.filters else rows
     samples = (metric.compute or (gpu_sums if metric.unit is Unit.GPUS else sums))(kept, ask)
     return sorted(samples, key=lambda sample: tuple(sample.labels.values()))
@@ -51,9 +54,24 @@ def check(metric: Metric, ask: Ask) -> None:
             raise UsageError(message)
 
 
+def completed(metric: Metric, ask: Ask) -> Ask:
+    """The question with the filters that the metric sets on dimensions that it does not name."""
+    named = {*ask.by, *ask.filters}
+    more = {name: values for name, values in metric.unless_asked.items() if name not in named}
+    return replace(ask, filters={**ask.filters, **more}) if more else ask
+
+
 def parameters(metric: Metric, ask: Ask) -> dict[str, int]:
-    """The instants that the metric's SQL names, for the caller that reads its rows."""
+    """
+    The instants that the metric's SQL names, for the caller that reads its rows.
+
+    Beside the two ends of the window there is the start of the day, week and month that goes on.
+    """
     known = {"as_of_ms": ask.window.end_ms, "window_start_ms": ask.window.start_ms}
+    for period in calendar.Unit:
+        if f"${period}_start_ms" in metric.sql:
+            going_on = calendar.running(ask.window.end_ms, ask.policy.budget_zone, period)
+            known[f"{period}_start_ms"] = going_on.start_ms
     return {name: value for name, value in known.items() if f"${name}" in metric.sql}
 
 
@@ -66,7 +84,7 @@ def query(metric: Metric, ask: Ask) -> str:
     """
     if not metric.adds:
         return metric.sql
-    asked = {*ask.by, *ask.filters, "cluster", "team"}
+    asked = {*ask.by, *ask.filters, *metric.unless_asked, "cluster", "team"}
     apart = [name for name in dict.fromkeys((*metric.dimensions, *metric.apart))
              if name in asked or name in metric.apart]  # fmt: skip
     summed = [f"sum({name}) as {name}" for name in metric.adds]
@@ -112,8 +130,8 @@ def grouped(rows: Sequence[Row], by: tuple[str, ...]) -> Iterator[tuple[dict[str
     """
     groups: dict[tuple[object, ...], list[Row]] = {}
     for row in rows:
-        shown = _shown(row)
-        groups.setdefault(tuple(shown[name] for name in by), []).append(row)
+        labels = shown(row)
+        groups.setdefault(tuple(labels[name] for name in by), []).append(row)
     for key, members in groups.items():
         if None not in key:
             yield dict(zip(by, map(str, key), strict=True)), members
@@ -152,11 +170,11 @@ def _summed(rows: Sequence[Row], ask: Ask, *, unit: int) -> list[Sample]:
 
 
 def _passes(row: Row, filters: Mapping[str, tuple[str, ...]]) -> bool:
-    shown = _shown(row)
-    return all(shown[name] in wanted for name, wanted in filters.items())
+    labels = shown(row)
+    return all(labels[name] in wanted for name, wanted in filters.items())
 
 
-def _shown(row: Row) -> Row:
+def shown(row: Row) -> Row:
     """The row as it is named and filtered; what is computed rests on the row itself."""
-    shown = row.get(SHOWN_AS)
-    return shown if isinstance(shown, dict) else row
+    labels = row.get(SHOWN_AS)
+    return labels if isinstance(labels, dict) else row

@@ -28,8 +28,13 @@ def evaluate_seen(metric: Metric, rows: Sequence[Row], ask: Ask, view: View) -> 
 
 
 def seen(metric: Metric, rows: Sequence[Row], ask: Ask, view: View) -> Sequence[Row]:
-    """The rows with `others` for what the viewer may not tell apart of the labels asked about."""
-    asked = dict.fromkeys((*ask.by, *ask.filters))
+    """
+    The rows with `others` for what the viewer may not tell apart of the labels asked about.
+
+    Labels by which the metric tells rows apart count as asked about, where they tell whose work it is.
+    """
+    names = [label for label in metric.apart if LABELS.get(label) is Tells.WHOSE]
+    asked = dict.fromkeys((*ask.by, *ask.filters, *names))
     places = [label for label in asked if LABELS[label] is Tells.WHERE]
     # On a node there are few workloads: of which kind they are would tell one from the other.
     hidden = {Tells.WHOSE, Tells.WHERE} | ({Tells.WORK} if places else set())

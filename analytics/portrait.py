@@ -102,7 +102,7 @@ def reservations(history: History, catalog: Catalog) -> list[tuple[str, int | No
         Rows of flavor, micro-GPU, start_ms, end_ms; the end is None while quota stays reserved.
         Kueue leaves the admission in the status of a finished Workload; its quota is free.
     """
-    over = [fact.at_ms for fact in history.transitions if _gives_quota_back(fact)]
+    over = [fact.at_ms for fact in history.transitions if gives_quota_back(fact)]
     last_ms = min(over) if over else None
     rows: list[tuple[str, int | None, int, int | None]] = []
     following = [described.from_ms for described in history.descriptions[1:]]
@@ -124,7 +124,7 @@ def reservations(history: History, catalog: Catalog) -> list[tuple[str, int | No
     return rows
 
 
-def _gives_quota_back(fact: Transition) -> bool:
+def gives_quota_back(fact: Transition) -> bool:
     """Whether a Workload has no quota from then on, whatever its status still says."""
     if fact.moment is Moment.CONDITION and fact.state == "True":
         replaced = fact.subject == "Evicted" and fact.reason == SLICE_REPLACED

@@ -3,6 +3,8 @@
 from collections import Counter
 from dataclasses import dataclass, field, replace
 
+from msgspec import UnsetType
+
 from analytics.evictions import INFRASTRUCTURE, disruption_mechanism, scheduler_preemptor
 from analytics.gpu_faults import broken_gpu
 from analytics.history import WorkloadFacts
@@ -306,7 +308,13 @@ class Stays:
             runs=pod.runs,
             cut=cut.outcome if cut else "",
             cut_known_ms=cut.known_ms if cut else None,
+            milli_cpus=_told(pod.body.milli_cpus) if pod.body else None,
+            nodes=_told(pod.body.nodes) if pod.body else None,
         )
+
+
+def _told(count: int | UnsetType) -> int | None:
+    return None if isinstance(count, UnsetType) else count
 
 
 def _outcome_of(eviction: Eviction) -> Outcome:

@@ -1,14 +1,16 @@
 """Percentiles of waits over a window, by both estimators, from rows that metrics share the shape of."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from analytics.censored import Quantile, Stay, started_quantile, survival_quantiles
-from analytics.evaluate import grouped, whole
+from analytics.confidence import intervals
+from analytics.evaluate import NOTHING_OBSERVED, grouped, whole
 from domain.metric import Ask, Compute, Row, Sample
 from domain.window import MS_PER_SECOND
 
 QUANTILES = (0.5, 0.9, 0.99)
 EXTRA_LABELS = ("quantile", "estimator")
+_NO_INTERVAL = "no workload waited in the window"
 
 FIRST_WAITS = """\
 -- One row per workload that waited for its first placement in [$window_start_ms, $as_of_ms): its
@@ -48,6 +50,60 @@ where
     )
 """
 
+COMPONENTS = ("quota", "checks", "placing")
+WAITED_BY_COMPONENT = """\
+-- One row per combination of dimensions: milliseconds that workloads waited in [$window_start_ms,
+-- $as_of_ms) for their first placement, by what they waited for; of zeros where none did.
+with piece as (
+    select
+        *,
+        least(coalesce(end_ms, $as_of_ms), $as_of_ms) - greatest(start_ms, $window_start_ms) as ms
+    from workload_span
+    where
+        first_wait and waits and start_ms < $as_of_ms and coalesce(end_ms > $window_start_ms, true)
+)
+
+select
+    cluster,
+    queue,
+    service_class,
+    priority_class,
+    team,
+    case when first_placed_ms < $as_of_ms then gpu_model else '' end as gpu_model,
+    gang_size,
+    sum(case when state = 'queued' then ms else 0 end) as quota_ms,
+    sum(case when state = 'checking' then ms else 0 end) as checks_ms,
+    sum(case when state = 'placing' then ms else 0 end) as placing_ms
+from piece
+group by all
+union all
+select distinct
+    cluster,
+    queue,
+    service_class,
+    priority_class,
+    team,
+    case when first_placed_ms < $as_of_ms then gpu_model else '' end as gpu_model,
+    gang_size,
+    0 as quota_ms,
+    0 as checks_ms,
+    0 as placing_ms
+from gpu_workload
+where submitted_ms < $as_of_ms
+"""
+
+
+def components(rows: Sequence[Row], ask: Ask) -> list[Sample]:
+    """Seconds by component of the wait, from rows of `WAITED_BY_COMPONENT`."""
+    return [
+        Sample(
+            labels={**labels, "component": component},
+            value=sum(whole(row, f"{component}_ms") for row in members) / MS_PER_SECOND,
+        )
+        for labels, members in grouped(rows, ask.by)
+        for component in COMPONENTS
+    ] or [Sample.undefined({}, NOTHING_OBSERVED)]
+
 
 def wait_percentiles(*, no_wait: str, no_end: str) -> Compute:
     """
@@ -68,8 +124,7 @@ def wait_percentiles(*, no_wait: str, no_end: str) -> Compute:
     def _of_group(labels: Mapping[str, str], members: Sequence[Row], ask: Ask) -> list[Sample]:
         waits = [(whole(row, "entry_ms"), whole(row, "exit_ms"), bool(row["placed"])) for row in members]
         ended = [exit_ms for _, exit_ms, placed in waits if placed]
-        # A wait that was over before the window began was never at risk in it.
-        stays = [Stay(*wait) for wait in waits if wait[0] < wait[1] or (wait[1] == 0 and wait[2])]
+        stays = _at_risk(waits)
         censored = survival_quantiles(stays, QUANTILES, few_below=ask.policy.few_below)
         samples = []
         for place, quantile in enumerate(QUANTILES):
@@ -83,6 +138,38 @@ def wait_percentiles(*, no_wait: str, no_end: str) -> Compute:
         return samples
 
     return compute
+
+
+def _at_risk(waits: Iterable[tuple[int, int, bool]]) -> list[Stay]:
+    """A wait that was over before the window began was never at risk in it."""
+    return [Stay(*wait) for wait in waits if wait[0] < wait[1] or (wait[1] == 0 and wait[2])]
+
+
+def wait_intervals(rows: Sequence[Row], ask: Ask) -> list[Sample]:
+    """The 95 % interval of each censored percentile, from rows as those of `wait_percentiles`."""
+    samples = []
+    for labels, members in list(grouped(rows, ask.by)) or [({}, [])]:
+        waits = ((whole(row, "entry_ms"), whole(row, "exit_ms"), bool(row["placed"])) for row in members)
+        stays = _at_risk(waits)
+        found = intervals(stays, QUANTILES)
+        few = len(stays) < ask.policy.few_below
+        for place, quantile in enumerate(QUANTILES):
+            for bound in ("lower", "upper"):
+                named = {**labels, "quantile": str(quantile), "bound": bound}
+                if found is None:
+                    samples.append(Sample.undefined(named, _NO_INTERVAL))
+                    continue
+                of = found[place]
+                at_ms = of.low_ms if bound == "lower" else of.high_ms
+                samples.append(
+                    Sample(
+                        labels=named,
+                        value=(of.largest_ms if at_ms is None else at_ms) / MS_PER_SECOND,
+                        lower_bound=at_ms is None,
+                        few=few,
+                    )
+                )
+    return samples
 
 
 def _sample(labels: Mapping[str, str], quantile: Quantile | None, because: str) -> Sample:

@@ -72,7 +72,18 @@ PAGE_SIZE = Parameter(
     schema={"type": "integer", "minimum": 1, "maximum": MAX_PAGE_SIZE, "default": 100},
 )
 
-METRIC_PARAMETERS = (AS_OF, WINDOW, BY, *FILTER_PARAMETERS)
+POPULATION = Parameter(
+    name="population",
+    description="Of metrics that have it: only work that asks GPUs (gpu, the default), or none (cpu).",
+    many=True,
+)
+RESOURCE = Parameter(
+    name="resource",
+    description="Of metrics that have it: only this one of gpu, cpu, node and wall.",
+    many=True,
+)
+
+METRIC_PARAMETERS = (AS_OF, WINDOW, BY, *FILTER_PARAMETERS, POPULATION, RESOURCE)
 REPORT_PARAMETERS = (AS_OF, WINDOW, *FILTER_PARAMETERS)
 LINE_FILTERS = ("kind", "cluster", "team", "project", "user", "queue", "gpu_model", "model")
 STATEMENT_PARAMETERS = (
@@ -192,7 +203,8 @@ def states_of(given: Iterable[str], *, named: str = "state") -> tuple[str, ...]:
 
 def filters(query: QueryParams) -> dict[str, tuple[str, ...]]:
     """Values by dimension; one that stands for its alias is added to it."""
-    return filters_of({name: query.getlist(name) for name in (*FILTERS, *ALIASES) if name in query})
+    names = (*FILTERS, *ALIASES, POPULATION.name, RESOURCE.name)
+    return filters_of({name: query.getlist(name) for name in names if name in query})
 
 
 def filters_of(given: Mapping[str, Iterable[str]]) -> dict[str, tuple[str, ...]]:

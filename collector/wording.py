@@ -198,6 +198,16 @@ def gpu_counts(written: Quantities | None) -> Resources:
     return counts
 
 
+def other_milli(written: Quantities | None) -> Resources:
+    """All other resources of a resource list in thousandths of their units, zero left out."""
+    found: Resources = {}
+    for name, value in (written or {}).items():
+        milli = 0 if is_gpu_resource(name) else int(parse_quantity(str(value)) * 1000)
+        if milli > 0:
+            found[name] = min(milli, _LARGEST_MILLI)
+    return found
+
+
 @lru_cache
 def _devices(written: str) -> int:
     count = parse_count(written)

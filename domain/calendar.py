@@ -126,6 +126,22 @@ def finished_week(as_of_ms: int, zone: tzinfo) -> Period:
     return week(_label(monday - timedelta(days=7), Unit.WEEK), zone)
 
 
+def running(as_of_ms: int, zone: tzinfo, unit: Unit) -> Period:
+    """
+    The whole day, week or month that goes on just before an instant: at its end it is not over yet.
+
+    >>> night = to_ms(datetime.fromisoformat("2026-10-31T23:00Z"))
+    >>> running(night, billing_zone("Europe/Berlin"), Unit.MONTH).label
+    '2026-10'
+    """
+    first = _first_of(from_ms(as_of_ms - 1).astimezone(zone).date(), unit)
+    return Period(
+        label=_label(first, unit),
+        start_ms=_midnight_ms(first, zone),
+        end_ms=_midnight_ms(_following(first, unit), zone),
+    )
+
+
 def _label(day: date, unit: Unit) -> str:
     match unit:
         case Unit.DAY:

@@ -27,10 +27,21 @@ class Unit(StrEnum):
     NODES = "nodes"
     USERS = "users"
     DAYS = "days"
+    HOURS = "hours"
+    JOBS = "jobs"
+    CPUS = "cpus"
+    PER_SECOND = "per_second"
+    PER_1000_GPU_HOURS = "per_1000_gpu_hours"
+    PREEMPTIONS = "preemptions"
+    PERMILLE = "permille"
 
 
 # Prometheus wants base units: what people read in hours or days is exported in seconds.
-_EXPORTED_UNITS = {Unit.GPU_HOURS: ("gpu_seconds", 3600.0)}
+_EXPORTED_UNITS = {
+    Unit.GPU_HOURS: ("gpu_seconds", 3600.0),
+    Unit.HOURS: ("seconds", 3600.0),
+    Unit.PER_1000_GPU_HOURS: ("per_gpu_second", 1 / 3_600_000),
+}
 
 
 class MetricKind(StrEnum):
@@ -90,10 +101,16 @@ LABELS: Mapping[str, Tells] = {
     # Sites make classes for teams; and a size of gang may be that of one team only.
     "priority_class": Tells.WHOSE,
     "gang_size": Tells.WHOSE,
+    "gpu_count": Tells.WHOSE,
     "node": Tells.WHERE,
     "device": Tells.WHERE,
     "service_class": Tells.WORK,
     "cause": Tells.WORK,
+    # Which part of the way through the queue: quota, checks or placing.
+    "component": Tells.WORK,
+    "flow": Tells.WORK,
+    # Whether it asks GPUs (gpu), or none (cpu).
+    "population": Tells.WORK,
     "reason": Tells.WORK,
     "mechanism": Tells.WORK,
     "victim_class": Tells.WORK,
@@ -107,6 +124,16 @@ LABELS: Mapping[str, Tells] = {
     "xid": Tells.NOTHING,
     "quantile": Tells.NOTHING,
     "estimator": Tells.NOTHING,
+    "bound": Tells.NOTHING,
+    # What a node did, and of which kind it is.
+    "change": Tells.NOTHING,
+    "capacity_type": Tells.NOTHING,
+    # Which device would do, whoever holds the larger one.
+    "fits": Tells.WORK,
+    # Of what hours are: gpu, cpu, node, or wall, the clock's.
+    "resource": Tells.NOTHING,
+    "statistic": Tells.NOTHING,
+    "period": Tells.NOTHING,
 }
 
 
@@ -178,7 +205,8 @@ class Metric:
     their sources are read too.
 
     Rows of a fine grain may be read summed by the labels of the question: `adds` names the columns that
-    add up, `apart` those beside the dimensions by which compute still tells rows apart.
+    add up, `apart` those beside the dimensions by which compute still tells rows apart. `unless_asked` are
+    values to which a dimension is kept where a question names it neither in `by` nor in a filter.
 
     Of foreign work a viewer sees sums; a label that tells whose or where it is stays apart only if it
     is among the `open_labels`, for everybody, or the `shared_labels`, for those who share its value.
@@ -209,12 +237,13 @@ class Metric:
     shared_labels: tuple[str, ...] = ()
     adds: tuple[str, ...] = ()
     apart: tuple[str, ...] = ()
+    unless_asked: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.name.endswith(self.unit):
             message = f"metric {self.name}: expected a name that ends in its unit, {self.unit}"
             raise PolicyError(message)
-        strangers = set(self.labels) - set(self.dimensions)
+        strangers = {*self.labels, *self.unless_asked} - set(self.dimensions)
         if strangers:
             message = f"metric {self.name}: labels {sorted(strangers)} are not among its dimensions"
             raise PolicyError(message)

@@ -9,7 +9,7 @@ read by the million: as in `domain.facts`, that is a struct.
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from domain.claims import DeviceClass, PodClaim, ResourceClaim, ResourceSlice
 from domain.facts import ObjectKind
@@ -43,9 +43,9 @@ class Pod(Struct, frozen=True, kw_only=True, gc=False):
 
     `gpu_requests` is the effective request of GPU resources (KEP-753); `containers` counts the
     main ones, all of which must have started before the pod runs. `queue` is the one that a label
-    for KAI or YuniKorn names, `scheduling_group` the in-tree PodGroup. `gpu_model` is told by tables
-    of other schedulers only: of a pod in Kubernetes its node tells it. Without a `placement` any
-    untainted node will do.
+    for KAI or YuniKorn names, `scheduling_group` the in-tree PodGroup. `gpu_model`, `milli_cpus`
+    and `nodes` are told by tables of other schedulers only, of which a pod is a whole stay; the counts
+    take no room in what is kept of all other pods. Without a `placement` any untainted node will do.
     """
 
     owner: Owner | None
@@ -69,6 +69,8 @@ class Pod(Struct, frozen=True, kw_only=True, gc=False):
     yunikorn: YuniKornTask | None = None
     gpu_model: str = ""
     placement: Placement | None = None
+    milli_cpus: int | UnsetType = UNSET
+    nodes: int | UnsetType = UNSET
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,9 +145,10 @@ class Workload:
     """
     A Kueue Workload.
 
-    `reserved` maps flavor to resource to total, while quota is reserved. `evictions` is Kueue's
-    own count by reason: it tells of evictions that no condition shows any more. `dispatched_to`
-    is the worker cluster to which MultiKueue gave it.
+    `reserved` maps flavor to resource to total, while quota is reserved, of GPUs; `other_reserved` of all
+    other resources, in thousandths of their units. `evictions` is Kueue's own count by reason: it tells of
+    evictions that no condition shows any more. `dispatched_to` is the worker cluster to which MultiKueue
+    gave it.
     """
 
     owners: tuple[Owner, ...]
@@ -163,6 +166,7 @@ class Workload:
     slice_of: str = ""
     variant_of: str = ""
     dispatched_to: str = ""
+    other_reserved: dict[str, Resources] | UnsetType = UNSET
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import timedelta, tzinfo
 from enum import StrEnum
 from typing import Final
+from zoneinfo import ZoneInfo
 
 from domain.errors import PolicyError
 from domain.facts import ObjectKind
@@ -18,6 +19,7 @@ LENGTHS: Final = (
     *("event_source_stale_after", "gpu_source_stale_after", "gpu_source_gone_after", "buy_wait"),
     *("startup_limit", "idle_after", "long_run", "long_run_checkpoint_budget"),
     *("assumed_checkpoint_interval", "short_run", "quota_proposal_expires_after"),
+    *("protection_window", "scheduler_stalled_after", "slowdown_shortest_run"),
 )
 RATIOS: Final = (
     *("interactive_reserve_ratio", "domination_ratio", "lint_one_class_ratio", "queue_cap_warn_ratio"),
@@ -32,6 +34,10 @@ LEAST: Final = {
     **dict.fromkeys(("buy_days", "buy_of_days", "quota_good_weeks", "quota_gift_cap"), 1),
     **dict.fromkeys(("quota_penalty_slope", "quota_least_gpu_hours"), 0),
 }
+
+_UTC: Final = ZoneInfo("UTC")
+# The periods of budgets, as domain.calendar cuts them.
+PERIODS: Final = ("day", "week", "month")
 
 
 class QuotaRatio(StrEnum):
@@ -76,6 +82,8 @@ class Policy:
     window: timedelta = timedelta(hours=24)
     few_below: int = 5
     skew_tolerated: timedelta = timedelta(seconds=60)
+    # A shorter run counts as one of this length, so that the slowdown of a moment's work says something.
+    slowdown_shortest_run: timedelta = timedelta(seconds=60)
     phantom_reservation_after: timedelta = timedelta(minutes=30)
     cumulative_wait_factor: int = 3
     debt_half_life: timedelta = timedelta(days=7)
@@ -88,6 +96,11 @@ class Policy:
     gpu_source_gone_after: timedelta = timedelta(days=7)
     # Classes whose work may be stopped for others, and moved by a repack.
     preemptible_classes: tuple[ServiceClass, ...] = (ServiceClass.BATCH, ServiceClass.BEST_EFFORT)
+    # Work of these classes should not be preempted again within so long.
+    protected_classes: tuple[ServiceClass, ...] = (ServiceClass.INTERACTIVE, ServiceClass.BATCH)
+    protection_window: timedelta = timedelta(hours=4)
+    # A scheduler that binds nothing for so long, while work waits that it could place, has stalled.
+    scheduler_stalled_after: timedelta = timedelta(minutes=5)
     # The part of a pool kept for interactive work; what it may preempt counts as room only if told so.
     interactive_reserve_ratio: float = 0.20
     reserve_counts_preemptible: bool = False
@@ -134,6 +147,9 @@ class Policy:
     quota_least_gpu_hours: float = 50.0
     quota_least_coverage: float = 0.9
     quota_proposal_expires_after: timedelta = timedelta(days=7)
+    # GPU-hours that a team may hold in a day, week or month of the billing zone, by team and by that word.
+    gpu_hour_budgets: dict[str, dict[str, float]] = field(default_factory=dict)
+    budget_zone: tzinfo = _UTC
     # Kinds of job objects that a site has beside those that everybody knows.
     job_kinds: frozenset[str] = frozenset()
 
@@ -163,8 +179,16 @@ class Policy:
         for name, least in LEAST.items():
             if not getattr(self, name) >= least:
                 yield name, getattr(self, name), f"a number of at least {least}"
+        yield from self._budgets_out_of_range()
         if self.buy_days > self.buy_of_days:
             yield "buy_days", self.buy_days, f"at most buy_of_days, which is {self.buy_of_days}"
+
+    def _budgets_out_of_range(self) -> Iterator[tuple[str, object, str]]:
+        for team, budgets in self.gpu_hour_budgets.items():
+            for period, hours in budgets.items():
+                if period not in PERIODS or not hours > 0:
+                    expected = f"one of {', '.join(PERIODS)} with GPU-hours above 0"
+                    yield f"gpu_hour_budgets.{team}.{period}", hours, expected
 
     def stale_after(self, kind: str) -> timedelta:
         """

@@ -107,7 +107,8 @@ class Holding:
     first all ran. `micro_gpus` is None where it cannot be known (an unknown MIG card).
     `bound_source` is what told of the binding: the pod's `condition`, the scheduler's `event`, or
     `sight`, when we only saw the pod without a node and then with one. `cut` is the outcome of a member
-    that was lost while the others went on, known since `cut_known_ms`; empty for all others.
+    that was lost while the others went on, known since `cut_known_ms`; empty for all others. `milli_cpus`
+    and `nodes` are told by tables of other schedulers, where a pod is a whole stay; else None.
     """
 
     pod_uid: str
@@ -127,6 +128,8 @@ class Holding:
     runs: tuple[Run, ...] = ()
     cut: str = ""
     cut_known_ms: int | None = None
+    milli_cpus: int | None = None
+    nodes: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from analytics.fairness.kueue_terms import quota_uses, term_rows
 from analytics.fragmentation.asked import node_rows, pod_rows, shape_rows
 from analytics.fragmentation.flavors import flavor_rows
 from analytics.history import Catalog, Described, History, WorkloadFacts
@@ -32,6 +33,7 @@ _JOBS = frozenset({ObjectKind.JOB, ObjectKind.VOLCANO_JOB, *objects.JOB_OBJECTS,
 _MEMBERS = frozenset({*_QUEUEING, *_JOBS, ObjectKind.POD})
 _AROUND = frozenset(
     {ObjectKind.NODE, ObjectKind.NAMESPACE, ObjectKind.LOCAL_QUEUE, ObjectKind.CLUSTER_QUEUE}
+    | {ObjectKind.COHORT}
     | {ObjectKind.VOLCANO_QUEUE, ObjectKind.KAI_QUEUE, ObjectKind.RESOURCE_SLICE, ObjectKind.RESOURCE_FLAVOR}
 )
 _TELL_OF_PODS = frozenset({ObjectKind.POD, ObjectKind.IMPORTED_JOB})
@@ -45,6 +47,7 @@ _ROW_TABLES = (
     "eviction",
     "member_wait",
     "reservation",
+    "quota_use",
     "member",
     "workload_shape",
     "pod_device",
@@ -125,6 +128,7 @@ class Refresher:
             tables["node_device"] = [{"cluster": cluster} | row for row in node_rows(kept.around.values())]
             tables["queue_flavor"] = list(flavor_rows(cluster, kept.around.values()))
             tables["queue_span"] = list(queue_spans(cluster, kept.around.values()))
+            tables["kueue_terms"] = list(term_rows(cluster, kept.around.values()))
         self.store.write_lives(
             cluster, workload_uids=list(members), tables=tables, watermark=Watermark(JOB, changed.seq)
         )
@@ -246,6 +250,7 @@ class Refresher:
         for history in (*facts.queueing, *facts.jobs, *facts.pods):
             tables["member"].append(key | {"object_uid": history.uid, "kind": history.kind})
         for history in facts.queueing:
+            tables["quota_use"] += [key | row for row in quota_uses(history)]
             for flavor, quantity, start_ms, end_ms in reservations(history, facts.catalog):
                 tables["reservation"].append(
                     key | {"flavor": flavor, "micro_gpus": quantity, "start_ms": start_ms, "end_ms": end_ms}

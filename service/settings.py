@@ -18,6 +18,7 @@ from analytics.identity import NEVER_JOBS
 from api.answers import format_length
 from api.auth import Auth, HeaderAuth, NoAuth
 from api.viewer import Role
+from domain.calendar import billing_zone
 from domain.errors import PolicyError, SettingsError
 from domain.policy import Policy, QuotaRatio, Target
 from domain.tenant import Rule, Tenancy
@@ -173,6 +174,7 @@ class PolicySettings(Section):
     window: Duration = _POLICY.window
     few_below: Annotated[int, Field(ge=1)] = _POLICY.few_below
     skew_tolerated: Duration = _POLICY.skew_tolerated
+    slowdown_shortest_run: Duration = _POLICY.slowdown_shortest_run
     phantom_reservation_after: Duration = _POLICY.phantom_reservation_after
     cumulative_wait_factor: Annotated[int, Field(ge=1)] = _POLICY.cumulative_wait_factor
     debt_half_life: Duration = _POLICY.debt_half_life
@@ -181,6 +183,10 @@ class PolicySettings(Section):
     gpu_source_stale_after: Duration = _POLICY.gpu_source_stale_after
     gpu_source_gone_after: Duration = _POLICY.gpu_source_gone_after
     preemptible_classes: tuple[ServiceClass, ...] = _POLICY.preemptible_classes
+    protected_classes: tuple[ServiceClass, ...] = _POLICY.protected_classes
+    protection_window: Duration = _POLICY.protection_window
+    scheduler_stalled_after: Duration = _POLICY.scheduler_stalled_after
+    gpu_hour_budgets: dict[str, dict[str, float]] = {}
     interactive_reserve_ratio: Ratio = _POLICY.interactive_reserve_ratio
     reserve_counts_preemptible: bool = _POLICY.reserve_counts_preemptible
     domination_ratio: Ratio = _POLICY.domination_ratio
@@ -312,7 +318,11 @@ class Settings(Section):
     def thresholds(self) -> Policy:
         """The thresholds of the site; raises SettingsError."""
         try:
-            return replace(self.policy.policy(), job_kinds=frozenset(self.workloads.job_kinds))
+            return replace(
+                self.policy.policy(),
+                job_kinds=frozenset(self.workloads.job_kinds),
+                budget_zone=billing_zone(self.money.zone),
+            )
         except PolicyError as cause:
             message = f"settings, {cause}"
             raise SettingsError(message) from cause

@@ -237,10 +237,6 @@ class Store(Engine):
         """Keep what was measured; the same metric at the same instant is replaced."""
         measurements.publish(self, measured)
 
-    def latest_measurements(self) -> list[Measurement]:
-        """All that was measured for the newest instant."""
-        return measurements.latest(self)
-
     def history(self, metric: str, *, start_ms: int, end_ms: int) -> list[Measurement]:
         """What was said of a metric in [start, end), oldest first."""
         return measurements.history(self, metric, start_ms=start_ms, end_ms=end_ms)

@@ -21,6 +21,7 @@ OF_WORKLOADS: Final = {
     "eviction": "delete from eviction where cluster = $cluster and workload_uid = any($cut::varchar[])",
     "member_wait": "delete from member_wait where cluster = $cluster and workload_uid = any($cut::varchar[])",
     "reservation": "delete from reservation where cluster = $cluster and workload_uid = any($cut::varchar[])",
+    "quota_use": "delete from quota_use where cluster = $cluster and workload_uid = any($cut::varchar[])",
     "member": "delete from member where cluster = $cluster and workload_uid = any($cut::varchar[])",
     "workload_shape": (
         "delete from workload_shape where cluster = $cluster and workload_uid = any($cut::varchar[])"
@@ -33,6 +34,7 @@ _OF_CLUSTER: Final = {
     "queue_span": "delete from queue_span where cluster = $cluster",
     "node_device": "delete from node_device where cluster = $cluster",
     "queue_flavor": "delete from queue_flavor where cluster = $cluster",
+    "kueue_terms": "delete from kueue_terms where cluster = $cluster",
 }
 _CUT: Final = """
 insert into workload_cut (cluster, workload_uid, seq)

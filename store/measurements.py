@@ -17,13 +17,6 @@ using (select distinct metric, as_of_ms from incoming) as said
 where measurement.metric = said.metric and measurement.as_of_ms = said.as_of_ms
 """
 
-# One row per series: the newest instant that was measured.
-_LATEST: Final = """
-select measurement.* from measurement
-where as_of_ms = (select max(as_of_ms) from measurement)
-order by metric, labels
-"""
-
 # One row per series and instant in [start, end).
 _HISTORY: Final = """
 select measurement.* from measurement
@@ -48,11 +41,6 @@ def publish(engine: Engine, measurements: Sequence[Measurement]) -> None:
         connection.execute(_REPLACE)
         connection.unregister("incoming")
         connection.from_arrow(incoming).insert_into("measurement")
-
-
-def latest(engine: Engine) -> list[Measurement]:
-    """All that was measured for the newest instant."""
-    return [_measurement(row) for row in engine.rows(_LATEST)]
 
 
 def history(engine: Engine, metric: str, *, start_ms: int, end_ms: int) -> list[Measurement]:

@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from fractions import Fraction
 
 from domain.errors import DataError, PolicyError
 from domain.quantity import MICRO_PER_GPU
@@ -120,7 +121,7 @@ def ledger(stretches: Iterable[Stretch], *, opening: float, half_life: timedelta
     )
 
 
-def most_owed_first(debts: Mapping[str, float]) -> list[str]:
+def most_owed_first(debts: Mapping[str, float | Fraction]) -> list[str]:
     """
     Names by debt, the largest first, then by name.
 

@@ -38,18 +38,6 @@ class WeightedShare:
     undefined_because: str = ""
 
 
-def lendable(
-    members: Iterable[Iterable[FlavorUse]], *, cohort_quota: Mapping[str, int] | None = None
-) -> dict[str, int]:
-    """What a cohort can lend by resource: its own quota and its members', as far as they lend."""
-    totals = dict(cohort_quota or {})
-    for uses in members:
-        for use in uses:
-            lent = use.nominal if use.lending_limit is None else min(use.nominal, use.lending_limit)
-            totals[use.resource] = totals.get(use.resource, 0) + lent
-    return totals
-
-
 def borrowed(uses: Iterable[FlavorUse], *, in_cohort: bool) -> dict[str, int]:
     """By resource, what a queue uses above its quota; without a cohort it cannot borrow."""
     totals: dict[str, int] = {}

@@ -40,16 +40,6 @@ def max_min(amount: int, claims: Sequence[Claim]) -> list[int]:
     return [share + more for share, more in zip(shares, rest, strict=True)]
 
 
-def water_level(amount: int, claims: Sequence[Claim]) -> Fraction | None:
-    """
-    The level L at which the shares min(cap, weight * L) take the whole amount, exactly.
-
-    None where no such level exists: all caps together are not more than the amount.
-    """
-    level = _level(amount, [claim for claim in claims if claim.weight > 0])
-    return None if level is None else Fraction(*level)
-
-
 def whole_parts(exact: Sequence[Fraction]) -> list[int]:
     """
     Round parts to whole units so that they sum to the sum of the exact ones, rounded down.

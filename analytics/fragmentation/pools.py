@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from analytics.evaluate import NOTHING_OBSERVED, grouped, whole
+from analytics.fragmentation.beside import ASK_NO_GPU, WHO_IS_LATE
 from analytics.fragmentation.inventory import Ask, Inventory, Part, Place
 from analytics.fragmentation.places import allows
 from analytics.fragmentation.repack import Movable
@@ -17,11 +18,12 @@ POOL = ("cluster", "gpu_model")
 DIMENSIONS = (*POOL, "node")
 
 # The shapes of the last 7 days, 604,800,000 ms, are those that definitions name.
-INVENTORY = """\
+INVENTORY = f"""\
 -- One row per node and GPU resource just before $as_of_ms (what = 'node'), per pod on it ('held'), and
 -- per pool and part of a workload that waits ('waiting'), or pod shape asked in the last 7 days ('asked').
 -- bound: pods of a waiting workload that ask the same and have their node already. flavor: the one that
--- Kueue gave it. what = 'flavor': where the workloads of a queue may go for a resource.
+-- Kueue gave it. what = 'flavor': where the workloads of a queue may go for a resource; 'late' and 'plain'
+-- are told of below.
 with standing as (
     select * from node_device
     where start_ms < $as_of_ms and coalesce(end_ms >= $as_of_ms, true)
@@ -168,7 +170,7 @@ select
 from offered_flavor
 inner join pool on offered_flavor.cluster = pool.cluster
 where offered_flavor.start_ms < $as_of_ms and coalesce(offered_flavor.end_ms >= $as_of_ms, true)
-"""
+{WHO_IS_LATE}{ASK_NO_GPU}"""  # noqa: S608 (ours)
 
 
 @dataclass(slots=True)
@@ -177,20 +179,28 @@ class Pool:
     One pool at an instant; devices by node and resource.
 
     `cuts` are the product and the shares of a card, by which devices become micro-GPU. `held` are the
-    pods on nodes that take new ones, with their service class.
+    pods on nodes that take new ones, with their service class. `asks` is what waits, by workload.
+    `plain`: pods asked in the last 7 days that want no GPU,
+    by the minimum members of their workloads.
     """
 
     capacity: dict[Place, int] = field(default_factory=dict)
     cuts: dict[Place, tuple[str, int]] = field(default_factory=dict)
     inventory: Inventory = field(default_factory=Inventory)
     held: list[tuple[str, Movable]] = field(default_factory=list)
-    waiting: tuple[Ask, ...] = ()
+    asks: dict[str, Ask] = field(default_factory=dict)
     asked: dict[Shape, int] = field(default_factory=dict)
+    plain: int = 0
 
     def micro(self, place: Place, devices: int) -> int | None:
         """Micro-GPU of so many devices there; None where the card is unknown."""
         product, replicas = self.cuts[place]
         return micro_gpus({place[1]: devices}, product=product, replicas=replicas)
+
+    @property
+    def waiting(self) -> tuple[Ask, ...]:
+        """What waits, whose it is left out."""
+        return tuple(self.asks.values())
 
     @property
     def resources(self) -> frozenset[str]:
@@ -212,13 +222,17 @@ def pools(rows: Sequence[Row]) -> Iterator[tuple[dict[str, str], Pool]]:
         for row in members:
             if row["what"] == "asked":
                 pool.asked[str(row["resource"]), whole(row, "devices")] = whole(row, "pods")
+            elif row["what"] == "plain":
+                pool.plain = whole(row, "pods")
             elif row["what"] == "waiting":
                 waiting.setdefault(str(row["name"]), []).append(row)
             elif row["what"] == "flavor":
                 door = standing.flavors.setdefault((str(row["queue"]), str(row["resource"])), {})
                 door[str(row["flavor"])] = str(row["wants"])
-        asks = (_ask(of_workload, standing) for of_workload in waiting.values())
-        pool.waiting = tuple(ask for ask in asks if ask is not None)
+        for uid, of_workload in waiting.items():
+            ask = _ask(of_workload, standing)
+            if ask is not None:
+                pool.asks[uid] = ask
         yield labels, pool
 
 

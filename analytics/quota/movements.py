@@ -1,9 +1,11 @@
 """What moves in a period, and what pays for it: rules 1 to 5 and 7 over whole units."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
 
+from analytics.fairness.debt import most_owed_first
 from analytics.quota.rules import (
     DEFAULT_RULES,
     Holder,
@@ -139,7 +141,7 @@ def _return(draft: _Draft, known: list[Holder]) -> None:
             up = min(half, Fraction(draft.step(holder)), Fraction(missing))
             _note(wanted, holder, down_to_units(up, unit))
     owed = [h for h in known if h.debt > 0 and h.live > h.agreed and penalty(h, draft.rules) == 0]
-    for holder in sorted(owed, key=lambda each: (each.debt, each.name)):
+    for holder in _least_owed_first(owed):
         uncovered = sum(wanted.values()) - max(draft.available, 0)
         if uncovered > 0:
             needed = -down_to_units(-uncovered, unit)
@@ -200,13 +202,20 @@ def _cut_no_more_than_given(draft: _Draft, known: list[Holder]) -> None:
     """
     needed = sum(draft.returns.values()) + sum(draft.gifts.values())
     needed -= max(draft.pool.free + draft.pool.spare, 0)
-    least_owed = sorted(known, key=lambda holder: (holder.debt, holder.name))
+    least_owed = _least_owed_first(known)
     worst = sorted(known, key=lambda holder: (-(holder.ratio or Fraction(0)), holder.name))
     for lowered, order in ((draft.withdrawals, least_owed), (draft.cuts, worst)):
         for holder in [each for each in order if each.name in lowered]:
             amount = max(min(lowered.pop(holder.name), -down_to_units(-needed, draft.pool.unit)), 0)
             _note(lowered, holder, amount)
             needed -= amount
+
+
+def _least_owed_first(holders: Sequence[Holder]) -> list[Holder]:
+    """The other end of the order in which the cluster owes."""
+    by_name = {holder.name: holder for holder in holders}
+    order = most_owed_first({name: holder.debt for name, holder in by_name.items()})
+    return [by_name[name] for name in reversed(order)]
 
 
 def _note(amounts: dict[str, int], holder: Holder, amount: int) -> None:

@@ -10,6 +10,7 @@ from hashlib import blake2b
 from typing import Final, NamedTuple
 
 import msgspec
+from msgspec import UNSET
 from typing_extensions import override
 
 from collector.imports.row import Ending, JobRow
@@ -81,7 +82,14 @@ def version_of(row: JobRow) -> Version:
         *(row.user, row.queue, row.priority_class, row.node, sorted(row.gpus.items()), row.gpu_model),
         row.exit_code,
     )
-    return Version(progress, blake2b(repr(said).encode(), digest_size=8).hexdigest())
+    if row.milli_cpus is None and row.nodes is None:
+        return Version(progress, _digest(said))
+    # A row that tells its size says more than the same one read before sizes were: so it counts.
+    return Version(progress, f"size-{_digest((*said, row.milli_cpus, row.nodes))}")
+
+
+def _digest(said: tuple[object, ...]) -> str:
+    return blake2b(repr(said).encode(), digest_size=8).hexdigest()
 
 
 def job_uid(row: JobRow) -> str:
@@ -245,6 +253,8 @@ def _pod_body(row: JobRow, *, gates: tuple[str, ...]) -> Pod:
         priority=0,
         priority_class=row.priority_class,
         gpu_model=row.gpu_model,
+        milli_cpus=UNSET if row.milli_cpus is None else row.milli_cpus,
+        nodes=UNSET if row.nodes is None else row.nodes,
     )
 
 

@@ -20,7 +20,7 @@ class Columns(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, frozen=T
     The table's column for each thing; `submit` and one of `start` and `wait` are needed.
 
     `share` is a part of one GPU, in thousandths unless `share_of` says otherwise; it counts where
-    `gpus` is 1. `run` and `wait` are lengths.
+    `gpus` is 1. `cpus` and `nodes` are those of the whole job. `run` and `wait` are lengths.
     """
 
     submit: str
@@ -40,6 +40,8 @@ class Columns(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, frozen=T
     gpus: str | None = None
     share: str | None = None
     gpu_model: str | None = None
+    cpus: str | None = None
+    nodes: str | None = None
     cluster: str | None = None
 
 

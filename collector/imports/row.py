@@ -9,6 +9,7 @@ from domain.quantity import MICRO_GPU, MICRO_PER_GPU
 from domain.workload import Outcome
 
 _MOST_MICRO_GPUS: Final = 10**6 * MICRO_PER_GPU
+MILLI: Final = 1000
 GPU: Final = "nvidia.com/gpu"
 SHARES: Final = "nvidia.com/gpu.shared"
 
@@ -42,9 +43,9 @@ class JobRow:
     `job` is the job's number, the same for each of its stays; a stay is known by it and by
     `submit_ms`. `eligible_ms` is when its owner stopped holding it back; None while he does.
     `start_ms` is None for one that never started, `end_ms` for one that is not over. `gpus` are
-    units of GPU resources. `told_seconds` is how long it ran by the table's own column, where there
-    is one. `lines` is how many lines of the file it stands for: a line may tell of several jobs,
-    and the others of them stand for none.
+    units of GPU resources; `milli_cpus` and `nodes` are None where nobody tells. `told_seconds` is how
+    long it ran by the table's own column, where there is one. `lines` is how many lines of the file it
+    stands for: a line may tell of several jobs, and the others of them stand for none.
     """
 
     line: int
@@ -64,6 +65,8 @@ class JobRow:
     node: str = ""
     gpus: Resources = field(default_factory=dict)
     gpu_model: str = ""
+    milli_cpus: int | None = None
+    nodes: int | None = None
     exit_code: int | None = None
     told_seconds: float | None = None
     cluster: str = ""

@@ -135,6 +135,8 @@ def _told(columns: _Columns, found: list[str], number: int, zone: ZoneInfo) -> T
         name=text("jobname"),
         node_list=text("nodelist") if "nodelist" in columns.places else None,
         nodes=int(nodes) if nodes.isdecimal() and len(nodes) < 8 else 1,
+        cpu_count=text("alloccpus", "ncpus"),
+        node_count=nodes,
         allocated=text("alloctres"),
         requested=text("reqtres"),
         allocated_gres=text("allocgres"),

@@ -87,7 +87,7 @@ class _Job(msgspec.Struct):
     qos: str | None = ""
     cluster: str | None = ""
     nodes: str | None = ""
-    allocation_nodes: _Number = 1
+    allocation_nodes: _Number = None
     tres: _Tres = msgspec.field(default_factory=_Tres)
     array: _Array | None = None
     het: _Het | None = None
@@ -141,7 +141,7 @@ def read_sacct_json(data: bytes, *, name: str) -> Iterator[Read]:
 def _told(job: _Job, line: int, sample: str) -> Told:
     words = job.state.current
     word = words if isinstance(words, str) else next(iter(words or ()), "")
-    killer = job.kill_request_user
+    killer, nodes = job.kill_request_user, _number(job.allocation_nodes)
     return Told(
         line=line,
         job_id=_job_id(job),
@@ -158,7 +158,8 @@ def _told(job: _Job, line: int, sample: str) -> Told:
         qos=job.qos or "",
         name=job.name or "",
         node_list=job.nodes or "",
-        nodes=int(_number(job.allocation_nodes) or 1),
+        nodes=int(nodes or 1),
+        node_count="" if nodes is None else str(int(nodes)),
         allocated=_tres(job.tres.allocated),
         requested=_tres(job.tres.requested),
         exit_code=_exit_code(job.exit_code),
@@ -187,10 +188,12 @@ def _exit_code(told: _Exit | None) -> str:
 
 
 def _tres(resources: list[_Resource]) -> str:
-    """As the text writes them: `gres/gpu:a100=4`."""
-    return ",".join(
-        f"{one.type}/{one.name}={int(_number(one.count) or 0)}" for one in resources if one.type == "gres"
-    ) or ("none=0" if resources else "")
+    """As the text writes them: `cpu=8,gres/gpu:a100=4`."""
+    kept = [one for one in resources if one.type in {"gres", "cpu", "node"}]
+    names = [f"{one.type}/{one.name}" if one.name else one.type for one in kept]
+    counts = [int(_number(one.count) or 0) for one in kept]
+    told = ",".join(f"{name}={count}" for name, count in zip(names, counts, strict=True))
+    return told or ("none=0" if resources else "")
 
 
 def _number(told: _Number) -> float | None:

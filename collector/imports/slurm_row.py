@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from collector.imports.row import (
+    MILLI,
     NO_START,
     NO_SUBMISSION,
     Aside,
@@ -16,7 +17,7 @@ from collector.imports.row import (
     contradiction,
 )
 from collector.imports.slurm_words import WAITING, State, job_number, state_of
-from collector.imports.tres import Gpus, gpus_in_gres, gpus_in_tres
+from collector.imports.tres import Gpus, Size, gpus_in_gres, gpus_in_tres, size_in_tres, told_count
 from domain.errors import QuantityError
 
 NO_JOB: Final = "a JobID that is none or was cut off"
@@ -46,6 +47,8 @@ class Told:
     name: str = ""
     node_list: str | None = None
     nodes: int = 1
+    cpu_count: str = ""
+    node_count: str = ""
     allocated: str = ""
     requested: str = ""
     allocated_gres: str = ""
@@ -94,6 +97,7 @@ def _row(told: Told, state: State, gpus: Gpus, job: str, *, lines: int = 1) -> J
     started = _started(told, state)
     over = state.ending is not Ending.OPEN
     node = told.node_list or ""
+    size = _size(told, started=started)
     return JobRow(
         line=told.line,
         job=job,
@@ -112,6 +116,8 @@ def _row(told: Told, state: State, gpus: Gpus, job: str, *, lines: int = 1) -> J
         node="" if node.lower() == _UNASSIGNED else node,
         gpus=gpus.resources,
         gpu_model=gpus.model,
+        milli_cpus=None if size.cpus is None else size.cpus * MILLI,
+        nodes=size.nodes,
         exit_code=_exit_code(told.exit_code) if started and over else None,
         told_seconds=told.elapsed_seconds if started else None,
         cluster=told.cluster,
@@ -145,6 +151,14 @@ def _gpus(told: Told, *, started: bool) -> Gpus:
         if gres:
             return gpus_in_gres(gres, told.nodes)
     return Gpus({}, "")
+
+
+def _size(told: Told, *, started: bool) -> Size:
+    """As `_gpus`; a count that the list leaves out may stand in a column of its own."""
+    given, asked = told.allocated, told.requested
+    size = size_in_tres((given or asked) if started else (asked or given))
+    cpus = told_count(told.cpu_count) if size.cpus is None else size.cpus
+    return Size(cpus=cpus, nodes=told_count(told.node_count) if size.nodes is None else size.nodes)
 
 
 def _exit_code(text: str) -> int | None:

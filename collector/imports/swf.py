@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from collector.imports.row import (
+    MILLI,
     NO_SUBMISSION,
     Aside,
     Ending,
@@ -156,6 +157,7 @@ def _read(numbers: list[float], log: Log, line: int, text: str) -> Read:
         queue=_named("queue", numbers[14]),
         name=_named("application", numbers[13]),
         gpus=gpus,
+        milli_cpus=round(asked * MILLI) if asked > 0 else None,
         told_seconds=None if never_started else run,
     )
     because = contradiction(row)

@@ -17,6 +17,7 @@ import polars as pl
 
 from collector.imports.mapping import UNITS_MS, TableMapping, check_columns
 from collector.imports.row import (
+    MILLI,
     NO_START,
     NO_SUBMISSION,
     Aside,
@@ -36,6 +37,7 @@ BROKEN: Final = "a record that is no CSV"
 NO_STAMP: Final = "a stamp or length that is none"
 NO_STATE: Final = "a state that the mapping does not explain"
 NO_GPUS: Final = "a count of GPUs that is none"
+NO_COUNT: Final = "a count of CPUs or nodes that is none"
 NO_ID: Final = "no id"
 _PIECE_ROWS: Final = 20_000
 _MOST_SAMPLE: Final = 300
@@ -149,6 +151,10 @@ def _read(values: _Values, mapping: TableMapping, line: int, name: str) -> Read:
         gpus = _gpus(values, mapping)
     except (ValueError, OverflowError, TypeError):
         return aside(NO_GPUS)
+    try:
+        milli_cpus, nodes = _count(values.get("cpus"), MILLI), _count(values.get("nodes"))
+    except (ValueError, OverflowError, TypeError):
+        return aside(NO_COUNT)
     row = JobRow(
         line=line,
         job=job,
@@ -166,6 +172,8 @@ def _read(values: _Values, mapping: TableMapping, line: int, name: str) -> Read:
         node=_text(values.get("node")),
         gpus=gpus,
         gpu_model=_text(values.get("gpu_model")),
+        milli_cpus=milli_cpus,
+        nodes=nodes,
         told_seconds=run_seconds if start_ms is not None else None,
         cluster=_text(values.get("cluster")),
     )
@@ -206,6 +214,12 @@ def _gpus(values: _Values, mapping: TableMapping) -> Resources:
     if share is not None and gpus == 1:
         gpus = share / mapping.share_of
     return gpu_resources(gpus)
+
+
+def _count(value: Any, per_one: int = 1) -> int | None:
+    """A number in `per_one` parts of one; tables write -1 for what they do not know."""
+    number = _number(value)
+    return None if number is None or number < 0 else round(number * per_one)
 
 
 def _instant(value: Any, mapping: TableMapping) -> int | None:

@@ -1,4 +1,4 @@
-"""GPUs in Slurm's lists of trackable resources, such as `billing=12,cpu=12,gres/gpu:a100=4`."""
+"""GPUs, CPUs and nodes in Slurm's lists of trackable resources, such as `cpu=12,gres/gpu:a100=4`."""
 
 import re
 from functools import lru_cache
@@ -13,6 +13,13 @@ _COUNT: Final = re.compile(r"(\d{1,12})([KMGkmg]?)")
 _TIMES: Final = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3}
 # AllocGRES and ReqGRES, gone since Slurm 21.08: `gpu:4`, `gpu:a100:4(S:0-1)` per node.
 _GRES: Final = re.compile(r"gpu(?::(?P<model>[A-Za-z][^:(,]*))?(?::(?P<count>\d{1,9}))?(?:\(.*\))?")
+
+
+class Size(NamedTuple):
+    """CPUs and nodes; None where nobody tells."""
+
+    cpus: int | None
+    nodes: int | None
 
 
 class Gpus(NamedTuple):
@@ -51,6 +58,31 @@ def gpus_in_tres(text: str) -> Gpus:
             shares = max(shares, _count(item, count))
     used = [model for model, count in models.items() if count]
     return _gpus(sum(models.values()) if total is None else total, shares, used)
+
+
+@lru_cache(maxsize=4096)
+def size_in_tres(text: str) -> Size:
+    """
+    The CPUs and nodes of a list of trackable resources; a count that is none is not told.
+
+    >>> size_in_tres("billing=12,cpu=12,gres/gpu=2,node=1"), size_in_tres("node=2")
+    (Size(cpus=12, nodes=1), Size(cpus=None, nodes=2))
+    """
+    told = dict(item.split("=", 1) for item in text.split(",") if "=" in item)
+    return Size(cpus=told_count(told.get("cpu", "")), nodes=told_count(told.get("node", "")))
+
+
+def told_count(text: str) -> int | None:
+    """
+    A count that need not be told; None for what is none.
+
+    >>> told_count("12"), told_count("2K"), told_count(""), told_count("many")
+    (12, 2048, None, None)
+    """
+    try:
+        return _count(text, text)
+    except QuantityError:
+        return None
 
 
 @lru_cache(maxsize=4096)

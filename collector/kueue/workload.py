@@ -5,12 +5,15 @@ Kueue keeps only the latest edge of a condition and overwrites an eviction when 
 again; its count of evictions tells how many edges nobody saw.
 """
 
+from collections.abc import Callable
+
 import msgspec
+from msgspec import UNSET
 
 from collector.kube.placement import placement_of
 from collector.kube.requests import effective_gpu_requests
 from collector.raw import Condition, Int, Part, PodTemplate, Quantities, RawObject, Strings
-from collector.wording import condition, created, description, gpu_counts, owners
+from collector.wording import condition, created, description, gpu_counts, other_milli, owners
 from domain.facts import Fact, ObjectKind
 from domain.objects import PodSet, Resources, Workload
 
@@ -131,6 +134,7 @@ def _body(raw: RawWorkload, evictions: dict[str, int]) -> Workload:
         slice_of=(raw.metadata.annotations or {}).get(_SLICE_OF, ""),
         variant_of=labels.get(_VARIANT_OF, ""),
         dispatched_to=raw.status.cluster_name or "",
+        other_reserved=_reserved(raw.status, other_milli) or UNSET,
     )
 
 
@@ -145,9 +149,11 @@ def _pod_set(written: RawPodSet) -> PodSet:
     )
 
 
-def _reserved(status: Status) -> dict[str, Resources]:
+def _reserved(
+    status: Status, amounts: Callable[[Quantities | None], Resources] = gpu_counts
+) -> dict[str, Resources]:
     """
-    Totals by flavor and resource; `resourceUsage` is already a total over the pods.
+    Totals by flavor and resource, of GPUs by default; `resourceUsage` is already a total over the pods.
 
     Kueue leaves it as it was admitted, and gives the quota of pods that are done back all the same.
     """
@@ -157,7 +163,7 @@ def _reserved(status: Status) -> dict[str, Resources]:
     for assignment in (admission.pod_set_assignments if admission else None) or ():
         flavors, pods = assignment.flavors or {}, assignment.count or 0
         kept = max(0, pods - done.get(assignment.name, 0))
-        for resource, whole in gpu_counts(assignment.resource_usage).items():
+        for resource, whole in amounts(assignment.resource_usage).items():
             count = whole * kept // pods if pods else whole
             if not count:
                 continue

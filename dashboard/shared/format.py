@@ -29,6 +29,9 @@ UNIT_NAMES = {
     "workloads": "workloads",
     "total": "count",
     "ratio": "ratio, shown as percent",
+    "per_second": "per second",
+    "per_1000_gpu_hours": "per 1,000 GPU-hours",
+    "permille": "per mille",
 }
 
 

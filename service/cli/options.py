@@ -95,6 +95,14 @@ Model: TypeAlias = Annotated[
 Cluster: TypeAlias = Annotated[
     list[str] | None, typer.Option("--cluster", help="Only this cluster; may be repeated.")
 ]
+Population: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--population",
+        help="Only work that asks GPUs (gpu), or none (cpu); may be repeated; for metrics that have it.",
+        show_default="gpu",
+    ),
+]
 Host: TypeAlias = Annotated[
     str | None, typer.Option("--host", help="Address to listen on.", show_default="127.0.0.1")
 ]

@@ -19,6 +19,7 @@ from service.cli.options import (
     Given,
     Model,
     Output,
+    Population,
     Queue,
     Team,
     User,
@@ -121,6 +122,7 @@ def metrics(  # noqa: PLR0913 (each parameter is an option)
     queue: Queue = None,
     model: Model = None,
     cluster: Cluster = None,
+    population: Population = None,
     config: Config = None,
     data_dir: DataDir = None,
 ) -> None:
@@ -131,7 +133,12 @@ def metrics(  # noqa: PLR0913 (each parameter is an option)
         window=options.length(window),
         by=options.labels(by),
         filters=options.filters(
-            team=team, service_class=service_class, queue=queue, gpu_model=model, cluster=cluster
+            team=team,
+            service_class=service_class,
+            queue=queue,
+            gpu_model=model,
+            cluster=cluster,
+            population=population,
         ),
     )
     with open_reader(Given(config=config, data_dir=data_dir).settings()) as reader:

@@ -48,22 +48,31 @@ def world(*, moved: bool) -> Given:
 
 
 def _life(uid: str, work: dict[str, Any]) -> Given:
-    """It ran from nine, was preempted at ten, runs again, and left something of the same shape waiting."""
-    one, waits = {"workload_uid": uid}, {"workload_uid": f"{uid}-waits"}
+    """
+    It ran from nine, was preempted at ten, and runs again.
+
+    Of the same shape are something that waits, and something that ended.
+    """
+    one, waits, done = ({"workload_uid": f"{uid}{what}"} for what in ("", "-waits", "-done"))
     told = {name: work[name] for name in _WORK[:5]} | {"service_class": _CLASSES.get(uid, "batch")}
     told |= {"namespace": work["team"], "name": f"{work['team']}-job"}
     nine, ten, half = "2026-01-02T09:00:00Z", "2026-01-02T10:00:00Z", "2026-01-02T10:30:00Z"
+    eleven = "2026-01-02T11:00:00Z"
     ran = {"submitted_at": EARLY, "first_placed_at": nine, "first_running_at": nine, "ended_at": None}
     never = {"submitted_at": half, "first_placed_at": None, "first_running_at": None, "ended_at": None}
+    over = {"submitted_at": EARLY, "first_placed_at": EARLY, "first_running_at": EARLY, "ended_at": ten}
     states = (("queued", EARLY, nine), ("running", nine, ten), ("queued", ten, half), ("running", half, None))
     held = {**one, "node": _NODES[uid], "gpus": 1}
     active = GPU_HOUR // (2 + _WORKS.index(uid))
     where = {"node": work["node"], "pod_uid": f"{uid}-2"}
     return {
-        "workload": [{**one, **told, **ran}, {**waits, **told, **never}],
+        "workload": [{**one, **told, **ran}, {**waits, **told, **never}, {**done, **told, **over}],
         "span": [
             *({**one, "state": state, "start_at": start, "end_at": end} for state, start, end in states),
-            {**waits, "state": "queued", "start_at": half},
+            {**waits, "state": "queued", "start_at": half, "end_at": eleven},
+            {**waits, "state": "checking", "start_at": eleven},
+            {**done, "state": "running", "start_at": EARLY, "end_at": ten},
+            {**done, "state": "ended", "start_at": ten},
         ],
         "attempt": [
             {**one, "number": 1, "start_at": nine, "end_at": ten, "outcome": "preempted"},
@@ -72,7 +81,8 @@ def _life(uid: str, work: dict[str, Any]) -> Given:
         "holding": [
             {**held, "attempt": 1, "pod_uid": f"{uid}-1", "bound_at": nine, "started_at": nine,
              "released_at": ten},
-            {**held, "attempt": 2, "pod_uid": f"{uid}-2", "bound_at": half, "started_at": half},
+            {**held, "attempt": 2, "pod_uid": f"{uid}-2", "pod_name": f"{uid}-2", "bound_at": half,
+             "started_at": half},
         ],
         "reservation": [{**one, "gpus": 1, "start_at": half}],
         "denial": [
@@ -89,6 +99,10 @@ def _life(uid: str, work: dict[str, Any]) -> Given:
         "activity_span": [
             {**one, "pod_uid": f"{uid}-2", "device": work["device"], "level": "low", "start_at": half,
              "end_at": AS_OF},
+        ],
+        "gpu_sample": [
+            {"namespace": work["team"], "pod": f"{uid}-2", "node": _NODES[uid], "device": f"{uid}-GPU",
+             "at_at": eleven, "step_ms": 5_400_000, "memory_mib": 8000, "memory_total_mib": 81_920},
         ],
         "gpu_hour": [
             {**one, **where, "device": work["device"], "hour_at": nine, "seen": GPU_HOUR,

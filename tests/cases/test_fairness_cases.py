@@ -5,20 +5,32 @@ The adapters rename keys, parse quantities and convert units; the figures come f
 """
 
 import math
+from collections.abc import Iterator
 
 from analytics.fairness.books.layout import layouts
 from analytics.fairness.books.site import Site
 from analytics.fairness.debt import most_owed_first
 from analytics.fairness.entities import CohortTree, Entity, Pool
 from analytics.fairness.entitlement import entitlement, spread, surplus
-from analytics.fairness.kueue_share import FlavorUse, borrowed, lendable, weighted_share
+from analytics.fairness.kueue_shares import TERMS_AND_USES, kueue_sites
 from analytics.fairness.lending import lending
 from collector.wording import weight_milli
 from domain.quantity import MICRO_PER_GPU
 from domain.window import parse_instant
 from service.refresh import histories_of
 from store.embedded import Store
-from tests.cases.replay import CREATED, Json, case, check, replay, written
+from tests.cases.replay import (
+    AFTER,
+    CREATED,
+    Json,
+    case,
+    check,
+    queued_for,
+    replay,
+    truths,
+    values,
+    written,
+)
 
 GPU = MICRO_PER_GPU
 PLENTY = 1000 * GPU  # "all queues want more than they get"
@@ -53,29 +65,47 @@ def test_f01_zero_and_missing_weights() -> None:
     assert answer == expected
 
 
-def f02_uses(queue: Json) -> list[FlavorUse]:
-    return [
-        FlavorUse(
-            resource=name,
-            nominal=written["nominal"],
-            used=written["usage"],
-            lending_limit=written.get("lendingLimit"),
-        )
-        for name, written in queue["res"].items()
+def f02_objects(queue: Json) -> Iterator[Json]:
+    """A ClusterQueue, and the one Workload that has reserved all that it uses, as Kueue writes them."""
+    named = {_F02_NAMES[name]: terms for name, terms in queue["res"].items()}
+    resources = [
+        {"name": name, "nominalQuota": str(terms["nominal"])}
+        | ({"lendingLimit": str(terms["lendingLimit"])} if "lendingLimit" in terms else {})
+        for name, terms in named.items()
     ]
+    spec = {
+        "resourceGroups": [
+            {"coveredResources": [*named], "flavors": [{"name": "f", "resources": resources}]}
+        ],
+        "fairSharing": {"weight": str(queue["weight"])},
+    }
+    yield written(
+        "ClusterQueue", queue["name"], spec=spec | ({"cohort": queue["cohort"]} if queue["cohort"] else {})
+    )
+    usage = {name: str(terms["usage"]) for name, terms in named.items()}
+    assignment = {"name": "main", "count": 1, "flavors": dict.fromkeys(named, "f"), "resourceUsage": usage}
+    admission = {"clusterQueue": queue["name"], "podSetAssignments": [assignment]}
+    yield written(
+        "Workload",
+        f"uses-{queue['name']}",
+        spec=queued_for(usage["nvidia.com/gpu"]),
+        status={"admission": admission, "conditions": truths({"QuotaReserved": "True"}, CREATED)},
+    )
+
+
+_F02_NAMES = {"gpu": "nvidia.com/gpu", "cpu": "cpu"}
 
 
 def test_f02_the_share_is_what_is_borrowed_of_what_can_be_lent() -> None:
     given, expected = case("F02-borrowing-share")
-    queues = {queue["name"]: queue for queue in given["data"]["queues"]}
-    lent = lendable(f02_uses(queue) for queue in queues.values() if queue["cohort"])
+    queues = given["data"]["queues"]
+    store = replay(("ADDED", one, CREATED) for queue in queues for one in f02_objects(queue))
+    shares = values(store, "kueue_weighted_share_permille", AFTER, "queue")
+    rows = store.rows(TERMS_AND_USES, {"as_of_ms": parse_instant(AFTER)})
+    (site,) = kueue_sites(rows).values()
     borrowing = {
-        name: borrowed(f02_uses(queue), in_cohort=queue["cohort"] is not None)
-        for name, queue in queues.items()
-    }
-    shares = {
-        name: weighted_share(borrowing[name], lent, weight_milli=weight_milli(queue["weight"])).per_mille
-        for name, queue in queues.items()
+        queue["name"]: {name: site.borrowed(queue["name"])[_F02_NAMES[name]] / 1000 for name in queue["res"]}
+        for queue in queues
     }
     rounded = {name: share if share is None else round(share, 4) for name, share in shares.items()}
     assert {"borrowed": borrowing, "weighted_share": rounded} == expected

@@ -68,7 +68,7 @@ def test_a_record_says_who_when_and_how_many_gpus_of_which_model() -> None:
         line=2, job="100", submit_ms=at("09:00:00"), eligible_ms=at("09:00:00"), start_ms=at("09:10:00"),
         end_ms=at("10:10:00"), ending=Ending.SUCCEEDED, word="COMPLETED", name="train", team="nlp",
         user="ada", queue="gpu", priority_class="normal", node="g01", gpus={"nvidia.com/gpu": 4},
-        gpu_model="a100",
+        gpu_model="a100", milli_cpus=8000, nodes=1,
         exit_code=0, told_seconds=3600.0, cluster="hpc",
     )  # fmt: skip
 

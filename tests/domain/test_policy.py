@@ -19,6 +19,9 @@ OTHERWISE = {
     "checkpoint_budgets": "each of its lengths is checked",
     "skew_tolerated": "may be 0: no difference between clocks is tolerated",
     "preemptible_classes": "its type is its range",
+    "protected_classes": "its type is its range",
+    "gpu_hour_budgets": "each of its numbers is checked",
+    "budget_zone": "its type is its range",
     "serving_workloads": "any pattern is one",
     "quota_ratio": "its type is its range",
     "reserve_counts_preemptible": "yes or no",
@@ -64,6 +67,11 @@ def test_a_number_is_no_less_than_its_least(name: str) -> None:
             r"policy\.targets\.batch\.window = ",
         ),
         ({"checkpoint_budgets": {"gold": timedelta()}}, r"policy\.checkpoint_budgets\.gold = "),
+        (
+            {"gpu_hour_budgets": {"nlp": {"year": 5.0}}},
+            r"policy\.gpu_hour_budgets\.nlp\.year = 5.0: expected one of day, week, month",
+        ),
+        ({"gpu_hour_budgets": {"nlp": {"day": 0.0}}}, r"policy\.gpu_hour_budgets\.nlp\.day = 0"),
         ({"buy_days": 8}, r"policy\.buy_days = 8: expected at most buy_of_days, which is 7"),
     ],
 )

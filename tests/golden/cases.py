@@ -16,6 +16,7 @@ import yaml
 from analytics.evaluate import evaluate, parameters
 from analytics.metrics import REGISTRY
 from domain.metric import Ask, Sample
+from domain.policy import Policy
 from domain.quantity import MICRO_PER_GPU
 from domain.window import Window, parse_duration, parse_instant, to_ms
 from domain.workload import WAITING_STATES, State
@@ -36,6 +37,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "attempt": {"source": "pods"},
     "holding": {"node": "n1", "gpu_model": "A100", "micro_gpus": MICRO_PER_GPU, "phase": "Running"},
     "eviction": {"preempted": True, "reason": "Preempted", "mechanism": "kueue_in_cluster_queue"},
+    "member_wait": {"micro_gpus": MICRO_PER_GPU},
     "reservation": {"flavor": "a100", "micro_gpus": MICRO_PER_GPU},
     "node_span": {
         "gpu_model": "A100",
@@ -89,6 +91,8 @@ DEFAULTS: dict[str, dict[str, Any]] = {
         "schedulable": True,
     },
     "queue_flavor": {"queue": "main", "resource": "nvidia.com/gpu", "flavor": "a100"},
+    "kueue_terms": {"kind": "ClusterQueue", "parent": "all", "weight_milli": 1000},
+    "quota_use": {"queue": "main", "flavor": "a100"},
     "pod_device": {"resource": "nvidia.com/gpu", "devices": 1},
     "workload_shape": {"resource": "nvidia.com/gpu", "pods": 1, "devices": 1},
 }
@@ -113,8 +117,9 @@ def answer(case: Mapping[str, Any], metric_name: str) -> list[dict[str, Any]]:
         window=window,
         by=tuple(case.get("by", metric.labels)),
         filters={name: tuple(values) for name, values in case.get("filters", {}).items()},
+        policy=Policy(**case.get("policy", {})),
     )
-    with store_of(case["given"]) as store:
+    with _once_more(case["given"]) as store:
         rows = store.rows(metric.sql, parameters(metric, ask))
     shown = [told(sample) for sample in evaluate(metric, rows, ask)]
     only = case.get("only", {})
@@ -154,6 +159,22 @@ def store_of(given: Mapping[str, list[dict[str, Any]]]) -> Iterator[Store]:
         yield store
     finally:
         store.close()
+
+
+# Making the schema costs more than a case: one store serves all cases, emptied after each.
+_KEPT: list[Store] = []
+
+
+@contextmanager
+def _once_more(given: Mapping[str, list[dict[str, Any]]]) -> Iterator[Store]:
+    """As `store_of`, for questions that write nothing."""
+    store = _KEPT.pop() if _KEPT else Store.open(None)
+    fill(store, given)
+    yield store
+    with store.transaction() as connection:
+        for table in completed(given):
+            connection.execute(f"delete from {table}")  # noqa: S608 (tables of the cases)
+    _KEPT.append(store)
 
 
 def fill(store: Store, given: Mapping[str, list[dict[str, Any]]]) -> None:

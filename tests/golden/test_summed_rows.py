@@ -24,9 +24,12 @@ def store() -> Iterator[Store]:
     """Two teams, three users, two models, three nodes, and pieces of every kind, each of its own length."""
     works: list[dict[str, Any]] = []
     pieces: list[dict[str, Any]] = []
+    attempts: list[dict[str, Any]] = []
+    holdings: list[dict[str, Any]] = []
     for number, (team, user) in enumerate((("nlp", "ada"), ("nlp", "bob"), ("cv", "eve"))):
         uid, model = f"w{number}", ("A100", "H100")[number % 2]
-        works.append({"workload_uid": uid, "team": team, "user_name": user, "gpu_model": model})
+        who = {"team": team, "user_name": user, "priority_class": f"p{number}"}
+        works.append({"workload_uid": uid, "gpu_model": model, **who})
         for place, cause in enumerate(CAUSES * 2):
             piece: dict[str, Any] = {
                 "workload_uid": uid,
@@ -48,6 +51,13 @@ def store() -> Iterator[Store]:
                     "known_at": "2026-01-03T00:00:00Z" if cause == "crash_lost" and number else None,
                 }
             )
+        # Each workload came twice, with other GPUs.
+        for place in (1, 2):
+            stay = {"workload_uid": uid}
+            start, end = f"2026-01-01T0{2 * place}:0{number}:00Z", f"2026-01-01T0{2 * place + 1}:00:00Z"
+            attempts.append({**stay, "number": place, "start_at": start, "end_at": end})
+            pod = {"pod_uid": f"{uid}/{place}", "attempt": place, "gpus": place, "milli_cpus": 500 * place}
+            holdings.append({**stay, **pod, "gpu_model": model, "bound_at": start, "released_at": end})
     waits = [
         {"workload_uid": "w1", "start_at": "2026-01-01T09:00:00Z", "end_at": "2026-01-01T09:10:00Z"}
     ]  # fmt: skip
@@ -55,6 +65,8 @@ def store() -> Iterator[Store]:
         "workload": works,
         "waste_piece": pieces,
         "own_failure_wait": waits,
+        "attempt": attempts,
+        "holding": holdings,
     }
     with store_of(given) as made:
         yield made
@@ -63,12 +75,15 @@ def store() -> Iterator[Store]:
 @pytest.mark.parametrize("name", SUMMED)
 def test_rows_summed_in_the_query_give_the_same_figures(name: str, store: Store) -> None:
     metric = REGISTRY[name]
-    groups = ((), ("team",), ("node", "user_name"), metric.labels, metric.dimensions)
-    filters: tuple[dict[str, tuple[str, ...]], ...] = (
+    every = ((), ("team",), ("node", "user_name"), ("user_name",), metric.labels, metric.dimensions)
+    groups = [by for by in every if {*by} <= {*metric.dimensions}]
+    asked: tuple[dict[str, tuple[str, ...]], ...] = (
         {},
         {"gpu_model": ("H100",)},
+        {"user_name": ("ada", "eve")},
         {"user_name": ("ada", "eve"), "node": ("n1",)},
     )
+    filters = [only for only in asked if only.keys() <= {*metric.dimensions}]
     for by, only in product(groups, filters):
         ask = Ask(window=WINDOW, by=by, filters=only)
         fine = store.rows(metric.sql, parameters(metric, ask))

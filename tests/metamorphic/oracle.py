@@ -246,6 +246,51 @@ ELSEWHERE: Mapping[str, str] = {
         ("gpu_xid_errors_total", "gpu_row_remap_failures_total"), "tests/service/test_gpu_faults.py"
     ),
     "pod_denials_total": "tests/service/test_denials.py",
+    # Attempts are coupled with the instants of a window, and slowdowns with each other.
+    "bounded_slowdown_ratio": "tests/analytics/test_slowdown.py",
+    **dict.fromkeys(
+        (
+            "xdmod_active_users",
+            "xdmod_ended_jobs",
+            "xdmod_expansion_factor_ratio",
+            "xdmod_running_jobs",
+            "xdmod_started_jobs",
+            "xdmod_submitted_jobs",
+            "xdmod_used_hours",
+            "xdmod_used_per_job_hours",
+            "xdmod_wait_hours",
+            "xdmod_wait_per_job_hours",
+            "xdmod_weighted_size_cpus",
+        ),
+        "tests/analytics/xdmod/test_bookings.py",
+    ),
+    "kueue_weighted_share_permille": "tests/analytics/fairness/test_kueue_share.py",
+    **dict.fromkeys(
+        (
+            "queue_wait_component_seconds",
+            "queue_flow_per_second",
+            "admission_check_seconds",
+            "cancelled_while_waiting_ratio",
+            "member_wait_gpu_hours",
+            "member_wait_seconds",
+            "preemptions_per_1000_gpu_hours",
+            "preemptions_per_attempt_ratio",
+            "restarts_per_1000_gpu_hours",
+            "restarts_per_attempt_ratio",
+            "protection_broken_preemptions",
+            "tier_rule_broken_preemptions",
+        ),
+        "tests/analytics/test_laws_of_waiting.py",
+    ),
+    "queue_wait_interval_seconds": "tests/analytics/test_confidence.py",
+    "scheduler_stalled_workloads": "tests/analytics/test_stalled.py",
+    **dict.fromkeys(
+        ("budget_gpu_hours", "budget_burned_gpu_hours", "budget_burned_ratio", "budget_forecast_ratio"),
+        "tests/analytics/test_budgets.py",
+    ),
+    "right_size_gpus": "tests/analytics/test_right_sizing.py",
+    "fgd_paper_ratio": "tests/traces/test_fgd.py",
+    **dict.fromkeys(("node_changes_nodes", "node_loss_gpu_hours"), "tests/analytics/test_node_changes.py"),
 }
 
 # ------------------------------------------------------------ the greatest

@@ -204,7 +204,7 @@ def test_a_runtime_exports_what_it_measured(data_dir: Path) -> None:
     with serving(data_dir) as runtime:
         text = runtime.exporter.text().decode()
         assert "gpuledger_queue_depth_workloads{" in text
-        assert runtime.store.latest_measurements() != []
+        assert runtime.store.history("queue_depth_workloads", start_ms=0, end_ms=2**62) != []
 
 
 def test_doctor_says_what_to_do_without_a_store(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -204,6 +204,34 @@ def test_a_later_export_brings_jobs_up_to_date_and_again_changes_nothing(tmp_pat
     assert [row["count"] for row in store.set_aside_counts()] == [1]
 
 
+def test_a_row_that_tells_its_size_completes_one_that_was_taken_in_without(tmp_path: Path) -> None:
+    store = Store.open(None)
+    without = write(tmp_path / "old.txt", line())
+    sized = write(tmp_path / "new.txt", line(AllocTRES="cpu=8,node=2,gres/gpu=2,gres/gpu:a100=2"))
+    take(store, without)
+    size = "select milli_cpus, nodes from holding"
+    assert store.rows(size) == [{"milli_cpus": None, "nodes": None}]
+    assert take(store, sized).clusters["hpc"].updated == 1
+    before = books(store)
+    assert store.rows(size) == [{"milli_cpus": 8000, "nodes": 2}]
+    # What the older export says less is no news.
+    assert take(store, without).clusters["hpc"].known == 1
+    assert take(store, sized).clusters["hpc"].facts == 0
+    assert books(store) == before
+
+
+def test_each_stay_of_a_requeued_job_is_booked_from_its_own_submission(tmp_path: Path) -> None:
+    store = Store.open(None)
+    thrown_out = line(State="REQUEUED", End="09:30:00")
+    again = line(Submit="09:45:00", Eligible="09:45:00", Start="10:00:00")
+    take(store, write(tmp_path / "jobs.txt", thrown_out, again))
+    stays = store.rows("select submitted_ms, start_ms, end_ms from booked_stay order by number")
+    assert [tuple(stay.values()) for stay in stays] == [
+        (at("09:00:00"), at("09:10:00"), at("09:30:00")),
+        (at("09:45:00"), at("10:00:00"), at("10:10:00")),
+    ]
+
+
 def test_a_row_that_contradicts_a_known_one_is_set_aside(tmp_path: Path) -> None:
     store = Store.open(None)
     take(store, write(tmp_path / "a.txt", line()))

@@ -140,7 +140,10 @@ def test_at_any_time_a_team_has_one_name_of_its_own(
 
 
 # Thresholds that cannot be set, each with the reason.
-NOT_SET = {"job_kinds": "no threshold: the kinds of jobs of the section workloads"}
+NOT_SET = {
+    "job_kinds": "no threshold: the kinds of jobs of the section workloads",
+    "budget_zone": "the zone of the section money",
+}
 # What another value of a threshold is, as it is written and as the policy has it.
 OTHER: dict[str, tuple[Any, Any]] = {
     "targets": (
@@ -148,6 +151,8 @@ OTHER: dict[str, tuple[Any, Any]] = {
         Policy().targets | {ServiceClass.BATCH: Target(wait=timedelta(hours=7), window=timedelta(hours=9))},
     ),
     "preemptible_classes": (["interactive"], (ServiceClass.INTERACTIVE,)),
+    "protected_classes": (["interactive"], (ServiceClass.INTERACTIVE,)),
+    "gpu_hour_budgets": ({"nlp": {"month": 500}}, {"nlp": {"month": 500.0}}),
     "serving_workloads": (["ml/chat-*"], ("ml/chat-*",)),
     "checkpoint_budgets": ({"gold": "7m"}, {"gold": timedelta(minutes=7)}),
     "quota_ratio": ("wastage", QuotaRatio.WASTAGE),

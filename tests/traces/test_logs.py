@@ -17,7 +17,7 @@ from collector.imports.table import NO_STAMP
 from domain.window import parse_instant
 from service.job_imports import Source, swf_source, table_source
 from store.embedded import Store
-from tests.traces.taking_in import reference, said, same_waits, started_waits, taken_in, trace
+from tests.traces.taking_in import reference, said, same_waits, started_waits, taken_in, tell, trace
 
 pytestmark = [pytest.mark.recordings, pytest.mark.timeout(1200)]
 
@@ -71,56 +71,57 @@ def test_jobs_that_share_an_id_are_set_aside_and_not_lost() -> None:
     assert summary.closes
 
 
-@pytest.mark.long
-def test_openb_has_its_waits_gpu_hours_and_failures() -> None:
-    store = Store.open(None)
-    source = table(
-        "alibaba-openb-2023/pods_default.parquet",
-        columns={
-            "id": "name", "submit": "creation_time", "start": "scheduled_time", "end": "deletion_time",
-            "state": "pod_phase", "gpus": "num_gpu", "share": "gpu_milli", "priority_class": "qos",
-        },
-        states={"Succeeded": "succeeded", "Failed": "failed", "Running": "unknown", "Pending": "cancelled"},
-        time=SECOND_0,
-    )  # fmt: skip
-    summary = taken_in(source, store, hours=True)
-    answers = reference("alibaba-openb-2023")
-    assert (summary.lines, summary.aside, summary.closes) == (8152, {}, True)
-    [row] = store.rows("select count(*) as n from workload where first_placed_ms is null")
-    assert row["n"] == 897
-    held = said(store, "held_gpu_hours", "priority_class")
-    assert {qos: round(value, 3) for qos, value in held.items()} == {
-        qos: round(value, 3) for qos, value in answers["by_qos"]["gpu_hours"].items()
-    }
-    started_waits(store, "priority_class", answers["by_qos"]["wait_seconds_scheduled_pods"])
+METACENTRUM = {
+    "id": "job", "submit": "submit", "wait": "wait", "run": "run", "gpus": "procs",
+    "queue": "queue_name", "team": "user_id",
+}  # fmt: skip
+
+
+def test_a_run_of_less_than_nothing_is_set_aside(tmp_path: Path) -> None:
+    jobs = pl.read_parquet(trace("metacentrum-wagap-2013/jobs.parquet"))
+    path = tmp_path / "jobs.parquet"
+    pl.concat([jobs.filter(pl.col("run") < 0), jobs.head(8)]).write_parquet(path)
+    # Two jobs ran for minus 43 years.
+    summary = taken_in(table_source(path, mapping_of({"columns": METACENTRUM}, name="map")), Store.open(None))
+    assert (summary.lines, summary.jobs, summary.aside) == (10, 8, {NO_STAMP: 2})
 
 
 @pytest.mark.long
-def test_metacentrum_has_its_waits_and_its_deepest_queue() -> None:
+def test_metacentrum_has_its_waits_and_its_deepest_queue(tmp_path: Path) -> None:
+    jobs = pl.read_parquet(trace("metacentrum-wagap-2013/jobs.parquet"))
+    spoilt = jobs.filter(pl.col("run") < 0)
+    assert spoilt.height == 2
+    # The reference has waits of these two, and no hours: how long they ran is not known.
+    path = tmp_path / "jobs.parquet"
+    known = pl.when(pl.col("run") < 0).then(None).otherwise(pl.col("run")).alias("run")
+    jobs.with_columns(known).write_parquet(path)
     store = Store.open(None)
-    source = table(
-        "metacentrum-wagap-2013/jobs.parquet",
-        columns={
-            "id": "job", "submit": "submit", "wait": "wait", "run": "run", "gpus": "procs",
-            "queue": "queue_name", "user": "user_id", "team": "group_id",
-        },
-    )  # fmt: skip
-    summary = taken_in(source, store, hours=True)
+    summary = taken_in(
+        table_source(path, mapping_of({"columns": METACENTRUM}, name="map")), store, hours=True
+    )
     answers = reference("metacentrum-wagap-2013")
-    # Two jobs ran for minus 43 years; the reference has waits for them, and no hours.
-    assert (summary.lines, summary.jobs, summary.closes) == (17900, 17898, True)
-    assert summary.aside == {NO_STAMP: 2}
-    spoilt = pl.read_parquet(trace("metacentrum-wagap-2013/jobs.parquet")).filter(pl.col("run") < 0)
-    waits = {
-        queue: of for queue, of in answers["wait_by_queue"].items() if queue not in set(spoilt["queue_name"])
+    assert (summary.lines, summary.jobs, summary.aside, summary.closes) == (17900, 17900, {}, True)
+    equal = {
+        "wait_by_queue": same_waits(store, "queue", answers["wait_by_queue"]),
+        "wait_by_user_top15": same_waits(store, "team", answers["wait_by_user_top15"]),
+        "wait_all": same_waits(store, "", answers["wait_all"]),
     }
-    assert len(waits) >= 8
-    same_waits(store, "queue", waits)
-    hours = said(store, "held_gpu_hours", "queue")
-    wrong = set(spoilt["queue_name"])
-    assert {queue: round(hours[queue], 3) for queue in hours if queue not in wrong} == {
-        queue: round(value, 3) for queue, value in answers["cpu_hours_by_queue"].items() if queue not in wrong
-    }
+    for label, name, column in (
+        ("queue", "cpu_hours_by_queue", "queue_name"),
+        ("team", "cpu_hours_by_user_top15", "user_id"),
+    ):
+        wrong = set(map(str, spoilt[column]))
+        hours = said(store, "held_gpu_hours", label)
+        theirs = {group: value for group, value in answers[name].items() if group not in wrong}
+        assert {group: round(hours[group], 3) for group in theirs} == {
+            group: round(value, 3) for group, value in theirs.items()
+        }, name
+        equal[name] = len(theirs)
+    tell(f"metacentrum-wagap-2013: {equal}")
+    assert equal == {
+        "wait_by_queue": 99, "wait_by_user_top15": 135, "wait_all": 9,
+        "cpu_hours_by_queue": 10, "cpu_hours_by_user_top15": 15,
+    }  # fmt: skip
     depth = answers["queue_depth"]
     at_ms = round(depth["first_time_of_max"] * 1000)
     assert (
@@ -129,13 +130,14 @@ def test_metacentrum_has_its_waits_and_its_deepest_queue() -> None:
 
 
 @pytest.mark.long
-def test_the_gpu_side_of_dlrm_has_its_waits_by_application() -> None:
+def test_dlrm_has_its_waits_by_role_and_application() -> None:
     store = Store.open(None)
     source = table(
         "alibaba-dlrm-2025/instances.parquet",
+        # Every instance asks CPUs, so that one question tells of those with GPUs and of those without.
         columns={
             "id": "instance_sn", "submit": "creation_time", "start": "scheduled_time", "end": "deletion_time",
-            "gpus": "gpu_request", "team": "app_name", "queue": "role",
+            "gpus": "cpu_request", "team": "app_name", "queue": "role",
         },
         time=SECOND_0,
     )  # fmt: skip
@@ -143,28 +145,38 @@ def test_the_gpu_side_of_dlrm_has_its_waits_by_application() -> None:
     answers = reference("alibaba-dlrm-2025")
     assert summary.lines == 23871
     assert summary.closes
-    same_waits(store, "queue", {"HN": answers["wait_by_role"]["HN"]})
-    # An application has instances without GPUs as well.
-    started_waits(store, "team", answers["wait_by_app_top20_by_gpu_hours"])
+    equal = {
+        "wait_by_role": same_waits(store, "queue", answers["wait_by_role"]),
+        "wait_by_app": same_waits(store, "team", answers["wait_by_app_top20_by_gpu_hours"]),
+    }
+    tell(f"alibaba-dlrm-2025: {equal}")
+    assert equal == {"wait_by_role": 18, "wait_by_app": 180}
 
 
 @pytest.mark.long
-def test_philly_has_its_gpu_hours_by_virtual_cluster() -> None:
+def test_philly_has_its_gpu_hours_by_virtual_cluster_and_month(tmp_path: Path) -> None:
     store = Store.open(None)
-    source = table(
-        "philly-2017/jobs.parquet",
-        columns={"submit": "timestamp", "run": "duration", "gpus": "num_gpus", "team": "cluster"},
-        starts_when_submitted=True,
-    )
+    # The reference books all hours of a job on the month of its start: that month stands as its queue.
+    jobs = pl.read_parquet(trace("philly-2017/jobs.parquet"))
+    path = tmp_path / "jobs.parquet"
+    jobs.with_columns(pl.col("timestamp").dt.strftime("%Y-%m").alias("month")).write_parquet(path)
+    columns = {
+        "submit": "timestamp", "run": "duration", "gpus": "num_gpus", "team": "cluster", "queue": "month",
+    }  # fmt: skip
+    source = table_source(path, mapping_of({"columns": columns, "starts_when_submitted": True}, name="map"))
     summary = taken_in(source, store, hours=True)
     answers = reference("philly-2017")
     assert (summary.lines, summary.jobs, summary.aside, summary.closes) == (82247, 82247, {}, True)
-    counted = said(store, "submitted_workloads", "team")
-    assert counted == answers["jobs_by_vc"]
-    hours = said(store, "held_gpu_hours", "team")
-    assert {team: round(value, 2) for team, value in hours.items()} == {
-        team: round(value, 2) for team, value in answers["gpu_hours_by_vc"].items()
-    }
+    assert said(store, "submitted_workloads", "team") == answers["jobs_by_vc"]
+    equal = {}
+    for label, name in (("team", "gpu_hours_by_vc"), ("queue", "gpu_hours_by_month")):
+        hours = said(store, "held_gpu_hours", label)
+        assert {group: round(value, 2) for group, value in hours.items()} == {
+            group: round(value, 2) for group, value in answers[name].items()
+        }
+        equal[name] = len(hours)
+    tell(f"philly-2017: {equal}")
+    assert equal == {"gpu_hours_by_vc": 15, "gpu_hours_by_month": 4}
 
 
 @pytest.mark.long

@@ -1,7 +1,9 @@
 """Kueue's weighted share, as Kueue computes it."""
 
+from json import dumps
 from math import isfinite
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,9 +12,10 @@ from analytics.fairness.kueue_share import (
     FlavorUse,
     WeightedShare,
     borrowed,
-    lendable,
     weighted_share,
 )
+from analytics.fairness.kueue_shares import kueue_sites
+from domain.metric import Row
 
 AMOUNTS = st.dictionaries(st.sampled_from(["cpu", "gpu", "memory"]), st.integers(0, 10**18))
 
@@ -35,7 +38,6 @@ def test_five_of_forty_borrowed_is_125_and_half_of_it_with_weight_two() -> None:
 def test_flavors_of_one_resource_add_up() -> None:
     uses = [FlavorUse(resource="gpu", nominal=4, used=6), FlavorUse(resource="gpu", nominal=4, used=1)]
     assert borrowed(uses, in_cohort=True) == {"gpu": 2}
-    assert lendable([uses], cohort_quota={"gpu": 2}) == {"gpu": 10}
 
 
 def test_of_equal_resources_the_first_by_name_is_dominant() -> None:
@@ -48,3 +50,69 @@ def test_a_queue_of_weight_zero_that_borrows_has_kueues_largest_number_and_no_sh
     assert (share.per_mille, share.as_written) == (None, KUEUE_LARGEST)
     idle = weighted_share({"gpu": 0}, {"gpu": 4}, weight_milli=0)
     assert idle == WeightedShare(per_mille=0.0, as_written=0)
+
+
+# Quota, lending limit or none, and use of each queue; the cohort's own quota.
+QUEUES = st.lists(
+    st.tuples(st.integers(0, 9), st.none() | st.integers(0, 9), st.integers(0, 19)), min_size=1, max_size=5
+)
+
+
+def rows_of(queues: list[tuple[int, int | None, int]], own: int, *, parent: str = "") -> list[Row]:
+    """Terms and uses of queues in one cohort, named in the order given."""
+    blank: Row = {
+        "cluster": "c",
+        "parent": "",
+        "weight_milli": 1000,
+        "flavor": "f",
+        "resources": "",
+        "number": 0,
+    }
+    cohort = {
+        "what": "Cohort",
+        "queue": "all",
+        "parent": parent,
+        "quotas": dumps([["f", "gpu", own, None, None]]),
+    }
+    found: list[Row] = [{**blank, **cohort}]
+    for number, (nominal, lending, used) in enumerate(queues):
+        name = f"q{number}"
+        quotas = dumps([["f", "gpu", nominal, lending, None]])
+        found.append({**blank, "what": "ClusterQueue", "queue": name, "parent": "all", "quotas": quotas})
+        found.append({**blank, "what": "use", "queue": name, "resources": dumps({"gpu": used}), "number": 1})
+    return found
+
+
+@given(QUEUES, st.integers(0, 9))
+def test_shares_are_what_is_borrowed_of_what_can_be_lent(
+    queues: list[tuple[int, int | None, int]], own: int
+) -> None:
+    (site,) = kueue_sites(rows_of(queues, own)).values()
+    lent = own + sum(nominal if most is None else min(nominal, most) for nominal, most, _ in queues)
+    for number, (nominal, _, used) in enumerate(queues):
+        over = max(used - nominal, 0)
+        expected = 1000 * over / lent if lent and over else 0.0
+        assert site.share(f"q{number}").per_mille == pytest.approx(expected)
+
+
+@given(QUEUES, st.integers(0, 9), st.integers(0, 9))
+def test_a_cohort_above_that_has_nothing_changes_no_share(
+    queues: list[tuple[int, int | None, int]], own: int, more: int
+) -> None:
+    (alone,) = kueue_sites(rows_of(queues, own)).values()
+    (below,) = kueue_sites(rows_of(queues, own, parent="top")).values()
+    names = [f"q{number}" for number in range(len(queues))]
+    assert [alone.share(name) for name in names] == [below.share(name) for name in names]
+    # What it has can be borrowed through the cohort between, and lowers every share.
+    top = {"what": "Cohort", "queue": "top", "quotas": dumps([["f", "gpu", more, None, None]])}
+    blank: Row = {
+        "cluster": "c",
+        "parent": "",
+        "weight_milli": 1000,
+        "flavor": "",
+        "resources": "",
+        "number": 0,
+    }
+    (richer,) = kueue_sites([*rows_of(queues, own, parent="top"), {**blank, **top}]).values()
+    (added,) = kueue_sites(rows_of(queues, own + more)).values()
+    assert [richer.share(name) for name in names] == [added.share(name) for name in names]

@@ -7,7 +7,7 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analytics.fairness.maxmin import Claim, max_min, water_level, whole_parts
+from analytics.fairness.maxmin import Claim, max_min, whole_parts
 from tests.analytics.fairness.pools import claims, poured
 
 AMOUNT = st.integers(0, 60)
@@ -41,14 +41,9 @@ def test_a_weight_of_zero_gets_only_what_positive_weights_do_not_want(
 
 
 @given(AMOUNT, claims(), st.integers(1, 1000))
-def test_the_level_grows_with_the_amount_and_shrinks_with_the_weights(
-    amount: int, asked: list[Claim], times: int
-) -> None:
-    level = water_level(amount, asked)
-    larger = water_level(amount * times, [Claim(claim.cap * times, claim.weight) for claim in asked])
-    heavier = water_level(amount, [Claim(claim.cap, claim.weight * times) for claim in asked])
-    assert larger == (None if level is None else level * times)
-    assert heavier == (None if level is None else level / times)
+def test_only_the_proportion_of_weights_counts(amount: int, asked: list[Claim], times: int) -> None:
+    heavier = [Claim(claim.cap, claim.weight * times) for claim in asked]
+    assert max_min(amount, heavier) == max_min(amount, asked)
 
 
 @given(AMOUNT, claims())

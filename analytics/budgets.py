@@ -1,0 +1,123 @@
+"""
+GPU-hours that teams have agreed to hold in a day, week or month, and what of them is burned.
+
+Definitions name a forecast and no method: here what is burned so far goes on at the same pace to the end
+of the period. In its first tenth that says little, and the forecast is flagged `few`. A team that has
+never asked for a GPU is not known, and its budget not shown.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from analytics.evaluate import grouped, whole
+from domain import calendar
+from domain.metric import Ask, Compute, Row, Sample
+from domain.policy import PERIODS
+from domain.quantity import MICRO_PER_GPU
+from domain.window import MS_PER_HOUR
+
+NO_BUDGET: Final = "no budget of GPU-hours is set: policy.gpu_hour_budgets in the settings"
+_SOON: Final = 0.1
+
+HELD_SO_FAR: Final = """\
+-- One row per team that has asked for GPUs: GPU-time that its pods held since the day, week and month began
+-- that go on at $as_of_ms, micro-GPU times milliseconds; and how many pods held an unknown share in them.
+with piece as (
+    select team, micro_gpus, bound_ms, coalesce(least(released_ms, $as_of_ms), $as_of_ms) as until_ms
+    from gpu_holding
+    where
+        bound_ms < $as_of_ms
+        and coalesce(released_ms > least($day_start_ms, $week_start_ms, $month_start_ms), true)
+    union all
+    select distinct team, 0 as micro_gpus, $as_of_ms as bound_ms, $as_of_ms as until_ms
+    from gpu_workload
+    where submitted_ms < $as_of_ms
+)
+
+select
+    team,
+    coalesce(sum(
+        micro_gpus::hugeint * greatest(until_ms - greatest(bound_ms, $day_start_ms), 0)
+    ), 0) as day_amount,
+    coalesce(sum(
+        micro_gpus::hugeint * greatest(until_ms - greatest(bound_ms, $week_start_ms), 0)
+    ), 0) as week_amount,
+    coalesce(sum(
+        micro_gpus::hugeint * greatest(until_ms - greatest(bound_ms, $month_start_ms), 0)
+    ), 0) as month_amount,
+    count(*) - count(micro_gpus) as unmeasured
+from piece
+group by team
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Burned:
+    """One budget: GPU-hours agreed and burned, and which part of its period has passed."""
+
+    budget: float
+    hours: float
+    passed: float
+    lower_bound: bool
+
+    @property
+    def forecast(self) -> float:
+        """GPU-hours at the end of the period at the pace so far."""
+        return self.hours / self.passed
+
+
+def of_budgets(figure: Callable[[Burned], float], *, forecast: bool = False) -> Compute:
+    """A `compute` that tells a figure of each team's budgets, with the label `period`."""
+
+    def sample(labels: Mapping[str, str], budget: Burned) -> Sample:
+        few = forecast and budget.passed < _SOON
+        return Sample(labels=labels, value=figure(budget), lower_bound=budget.lower_bound, few=few)
+
+    return _of_groups(sample)
+
+
+def _agreed(labels: Mapping[str, str], budget: Burned) -> Sample:
+    return Sample(labels=labels, value=budget.budget)
+
+
+def _of_groups(sample: Callable[[Mapping[str, str], Burned], Sample]) -> Compute:
+    """A sample for each period of each group; teams without any budget have none, with the reason."""
+
+    def compute(rows: Sequence[Row], ask: Ask) -> list[Sample]:
+        samples = []
+        for labels, members in grouped(rows, ask.by):
+            found = [
+                sample({**labels, "period": period}, budget) for period, budget in _budgets(members, ask)
+            ]
+            samples += found or [Sample.undefined(labels, NO_BUDGET)]
+        return samples or [Sample.undefined({}, NO_BUDGET)]
+
+    return compute
+
+
+def _budgets(members: Sequence[Row], ask: Ask) -> Iterator[tuple[str, Burned]]:
+    """The budgets of a group of teams by period, added up; a team that held nothing has burned nothing."""
+    for period in PERIODS:
+        by_team = {
+            row["team"]: budgets[period]
+            for row in members
+            if period in (budgets := ask.policy.gpu_hour_budgets.get(str(row["team"]), {}))
+        }
+        if not by_team:
+            continue
+        own = [row for row in members if row["team"] in by_team]
+        going_on = calendar.running(ask.as_of_ms, ask.policy.budget_zone, calendar.Unit(period))
+        amount = sum(whole(row, f"{period}_amount") for row in own)
+        yield (
+            period,
+            Burned(
+                budget=sum(by_team.values()),
+                hours=amount / MICRO_PER_GPU / MS_PER_HOUR,
+                passed=(ask.as_of_ms - going_on.start_ms) / (going_on.end_ms - going_on.start_ms),
+                lower_bound=any(whole(row, "unmeasured") for row in own),
+            ),
+        )
+
+
+agreed: Final = _of_groups(_agreed)

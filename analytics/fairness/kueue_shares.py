@@ -1,0 +1,201 @@
+"""
+Kueue's weighted shares of all queues at an instant, from the rows of their terms and uses.
+
+What the cohort of a queue can lend is what it could have at most: the quota below it as far as its
+members lend it, and what it may borrow of the cohorts above. Definitions name the share of a queue in
+one cohort only; in a tree this follows Kueue.
+
+Source: Kueue `pkg/cache/scheduler/fair_sharing.go` and `resource_node.go`.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+from analytics.evaluate import NOTHING_OBSERVED, whole
+from analytics.fairness.kueue_share import FlavorUse, WeightedShare, borrowed, weighted_share
+from domain.metric import Ask, Row, Sample
+
+# Flavor and resource.
+_Kind: TypeAlias = tuple[str, str]
+
+TERMS_AND_USES: Final = """\
+-- One row per ClusterQueue and Cohort just before $as_of_ms with its terms (what = its kind), and per queue,
+-- flavor and amount of quota that workloads have reserved ('use'): number is of how many workloads.
+select
+    kind as what,
+    cluster,
+    name as queue,
+    parent,
+    weight_milli,
+    quotas,
+    '' as flavor,
+    '' as resources,
+    0 as number
+from kueue_term
+where start_ms < $as_of_ms and coalesce(end_ms >= $as_of_ms, true)
+union all
+select
+    'use' as what,
+    cluster,
+    queue,
+    '' as parent,
+    0 as weight_milli,
+    '' as quotas,
+    flavor,
+    resources,
+    count(*) as number
+from quota_used
+where start_ms < $as_of_ms and coalesce(end_ms >= $as_of_ms, true)
+group by cluster, queue, flavor, resources
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Term:
+    """A queue or cohort; amounts in thousandths by flavor and resource, no limit where there is none."""
+
+    parent: str
+    weight_milli: int
+    nominal: Mapping[_Kind, int]
+    lending: Mapping[_Kind, int]
+    borrowing: Mapping[_Kind, int]
+
+
+@dataclass(slots=True)
+class KueueSite:
+    """All queues and cohorts of one cluster."""
+
+    queues: dict[str, _Term] = field(default_factory=dict)
+    cohorts: dict[str, _Term] = field(default_factory=dict)
+    used: dict[str, dict[_Kind, int]] = field(default_factory=dict)
+
+    def uses(self, queue: str) -> list[FlavorUse]:
+        """Quota and use of a queue, by flavor and resource; use without a quota Kueue does not count."""
+        term, used = self.queues[queue], self.used.get(queue, {})
+        return [
+            FlavorUse(
+                resource=kind[1],
+                nominal=term.nominal.get(kind, 0),
+                used=used.get(kind, 0),
+                lending_limit=term.lending.get(kind),
+            )
+            for kind in sorted(term.nominal)
+        ]
+
+    def borrowed(self, queue: str) -> dict[str, int]:
+        """What the queue borrows by resource, thousandths."""
+        return borrowed(self.uses(queue), in_cohort=bool(self.queues[queue].parent))
+
+    def share(self, queue: str) -> WeightedShare:
+        """Kueue's weighted share of a queue; one without a cohort has none to borrow from."""
+        term = self.queues[queue]
+        lendable: dict[str, int] = {}
+        if term.parent:
+            for kind in self._kinds(self._root(term.parent)):
+                most = self._most(term.parent, kind)
+                lendable[kind[1]] = lendable.get(kind[1], 0) + most
+        return weighted_share(self.borrowed(queue), lendable, weight_milli=term.weight_milli)
+
+    def _line(self, cohort: str) -> list[str]:
+        """A cohort and those above it; a circle, which Kueue refuses, is cut."""
+        line = [cohort]
+        while (term := self.cohorts.get(line[-1])) and term.parent and term.parent not in line:
+            line.append(term.parent)
+        return line
+
+    def _root(self, cohort: str) -> str:
+        return self._line(cohort)[-1]
+
+    def _members(self, cohort: str) -> list[_Term]:
+        return [term for term in self.queues.values() if term.parent == cohort]
+
+    def _below(self, cohort: str) -> list[str]:
+        return [name for name, term in self.cohorts.items() if term.parent == cohort and name != cohort]
+
+    def _kinds(self, cohort: str, above: tuple[str, ...] = ()) -> set[_Kind]:
+        own = self.cohorts.get(cohort)
+        found = set(own.nominal) if own else set()
+        for member in self._members(cohort):
+            found |= set(member.nominal)
+        for below in self._below(cohort):
+            if below not in above:
+                found |= self._kinds(below, (*above, cohort))
+        return found
+
+    def _subtree(self, cohort: str, kind: _Kind, above: tuple[str, ...] = ()) -> int:
+        """Quota of a cohort and of what is below it, as far as that is lent to it."""
+        own = self.cohorts.get(cohort)
+        total = own.nominal.get(kind, 0) if own else 0
+        for member in self._members(cohort):
+            total += _lent(member, kind, member.nominal.get(kind, 0))
+        for below in self._below(cohort):
+            if below not in above:
+                inner = self._subtree(below, kind, (*above, cohort))
+                total += _lent(self.cohorts[below], kind, inner)
+        return total
+
+    def _most(self, cohort: str, kind: _Kind) -> int:
+        """What a cohort could have at most: its own, and what it may borrow of those above."""
+        line = self._line(cohort)
+        most = self._subtree(line[-1], kind)
+        for name in reversed(line[:-1]):
+            term, inner = self.cohorts[name], self._subtree(name, kind)
+            most += inner - _lent(term, kind, inner)
+            if kind in term.borrowing:
+                most = min(most, inner + term.borrowing[kind])
+        return most
+
+
+def _lent(term: _Term, kind: _Kind, quota: int) -> int:
+    return min(quota, term.lending[kind]) if kind in term.lending else quota
+
+
+def kueue_sites(rows: Sequence[Row]) -> dict[str, KueueSite]:
+    """Each cluster's queues, from the rows of `TERMS_AND_USES`."""
+    sites: dict[str, KueueSite] = {}
+    for row in rows:
+        site = sites.setdefault(str(row["cluster"]), KueueSite())
+        name = str(row["queue"])
+        if row["what"] == "use":
+            used = site.used.setdefault(name, {})
+            for resource, amount in json.loads(str(row["resources"])).items():
+                kind = (str(row["flavor"]), str(resource))
+                used[kind] = used.get(kind, 0) + amount * whole(row, "number")
+        else:
+            known = site.queues if row["what"] == "ClusterQueue" else site.cohorts
+            known[name] = _term(row)
+    return sites
+
+
+def weighted_shares(rows: Sequence[Row], ask: Ask) -> list[Sample]:
+    """The share of each queue; several queues have none together."""
+    found: dict[tuple[str, ...], list[WeightedShare]] = {}
+    for cluster, site in kueue_sites(rows).items():
+        for queue in site.queues:
+            labels = {"cluster": cluster, "queue": queue}
+            found.setdefault(tuple(labels[name] for name in ask.by), []).append(site.share(queue))
+    samples = []
+    for key, shares in found.items():
+        named = dict(zip(ask.by, key, strict=True))
+        if len(shares) > 1:
+            samples.append(
+                Sample.undefined(named, "shares of queues are not added: ask by cluster and queue")
+            )
+        elif shares[0].per_mille is None:
+            samples.append(Sample.undefined(named, shares[0].undefined_because))
+        else:
+            samples.append(Sample(labels=named, value=shares[0].per_mille))
+    return samples or [Sample.undefined({}, NOTHING_OBSERVED)]
+
+
+def _term(row: Row) -> _Term:
+    quotas = json.loads(str(row["quotas"]))
+    return _Term(
+        parent=str(row["parent"]),
+        weight_milli=whole(row, "weight_milli"),
+        nominal={(flavor, resource): nominal for flavor, resource, nominal, _, _ in quotas},
+        lending={(flavor, resource): most for flavor, resource, _, most, _ in quotas if most is not None},
+        borrowing={(flavor, resource): most for flavor, resource, _, _, most in quotas if most is not None},
+    )

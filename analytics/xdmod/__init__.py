@@ -1,0 +1,1 @@
+"""What Open XDMoD calls a job, and books by its rules; for comparison with it."""
