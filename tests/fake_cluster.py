@@ -1,5 +1,6 @@
 """An API server over real HTTP on the loopback, as far as list-and-watch needs one."""
 
+import ssl
 import threading
 from collections.abc import Callable
 from functools import partial
@@ -17,18 +18,34 @@ _NO_LIMIT = 3600.0
 
 
 class FakeCluster(FakeEtcd):
-    """Use as a context manager."""
+    """
+    Use as a context manager.
 
-    def __init__(self, *, page_limit: int = 500, cluster_uid: str = "cluster-1") -> None:
+    `tls`: how it shows itself and whom it lets in; None serves plain HTTP.
+    """
+
+    def __init__(
+        self,
+        *,
+        page_limit: int = 500,
+        cluster_uid: str = "cluster-1",
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
         super().__init__(page_limit=page_limit, cluster_uid=cluster_uid)
+        self._scheme = "http" if tls is None else "https"
         self._server = _Server(("127.0.0.1", 0), _Handler)
+        if tls is not None:
+            # The handshake comes with the first read, in the thread of that reader.
+            self._server.socket = tls.wrap_socket(
+                self._server.socket, server_side=True, do_handshake_on_connect=False
+            )
         self._server.cluster = self
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
 
     @property
     def url(self) -> str:
         """Where it listens."""
-        return f"http://127.0.0.1:{self._server.server_port}"
+        return f"{self._scheme}://127.0.0.1:{self._server.server_port}"
 
     def __enter__(self) -> Self:
         self._thread.start()

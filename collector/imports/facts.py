@@ -14,7 +14,7 @@ from typing_extensions import override
 
 from collector.imports.row import Ending, JobRow
 from domain.facts import Description, Moment, ObjectKind, Transition
-from domain.objects import Body, Owner, Pod, PodGroup
+from domain.objects import Body, ImportedJob, Owner, Pod
 
 JOB: Final = ObjectKind.IMPORTED_JOB
 POD: Final = ObjectKind.POD
@@ -80,6 +80,7 @@ def version_of(row: JobRow) -> Version:
         *(row.eligible_ms, row.start_ms, row.end_ms, row.ending, row.word, row.detail, row.name, row.team),
         *(row.user, row.queue, row.priority_class, row.node, sorted(row.gpus.items()), row.gpu_model),
         row.exit_code,
+        *([row.nodes] if row.nodes > 1 else ()),
     )
     return Version(progress, blake2b(repr(said).encode(), digest_size=8).hexdigest())
 
@@ -248,12 +249,13 @@ def _pod_body(row: JobRow, *, gates: tuple[str, ...]) -> Pod:
     )
 
 
-def _job_body(row: JobRow) -> PodGroup:
+def _job_body(row: JobRow) -> ImportedJob:
     labels = {"user": row.user, "job-name": row.name}
-    return PodGroup(
+    return ImportedJob(
         owner=None,
         labels={key: value for key, value in labels.items() if value},
         min_member=1,
+        nodes=row.nodes,
         queue=row.queue,
         priority_class=row.priority_class,
     )

@@ -11,6 +11,7 @@ from domain.objects import Resources
 _MOST: Final = 1_000_000
 _COUNT: Final = re.compile(r"(\d{1,12})([KMGkmg]?)")
 _TIMES: Final = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3}
+_NODES: Final = re.compile(r"(?:^|,)node=(\d{1,7})(?:,|$)")
 # AllocGRES and ReqGRES, gone since Slurm 21.08: `gpu:4`, `gpu:a100:4(S:0-1)` per node.
 _GRES: Final = re.compile(r"gpu(?::(?P<model>[A-Za-z][^:(,]*))?(?::(?P<count>\d{1,9}))?(?:\(.*\))?")
 
@@ -69,6 +70,18 @@ def gpus_in_gres(text: str, nodes: int) -> Gpus:
             total += int(found["count"] or 1) * max(nodes, 1)
             used += [found["model"]] if found["model"] else []
     return _gpus(total, 0, used)
+
+
+@lru_cache(maxsize=4096)
+def nodes_in_tres(text: str) -> int:
+    """
+    The nodes of a list of trackable resources; 0 where it tells none.
+
+    >>> nodes_in_tres("cpu=8,node=2"), nodes_in_tres("cpu=8")
+    (2, 0)
+    """
+    found = _NODES.search(text)
+    return int(found[1]) if found else 0
 
 
 def _gpus(total: int, shares: int, models: list[str]) -> Gpus:

@@ -88,6 +88,8 @@ DEFAULTS: dict[str, dict[str, Any]] = {
         "allocatable": 8,
         "schedulable": True,
     },
+    "queue_state": {"queue": "main"},
+    "workload_copy": {},
     "queue_flavor": {"queue": "main", "resource": "nvidia.com/gpu", "flavor": "a100"},
     "pod_device": {"resource": "nvidia.com/gpu", "devices": 1},
     "workload_shape": {"resource": "nvidia.com/gpu", "pods": 1, "devices": 1},

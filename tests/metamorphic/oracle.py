@@ -235,6 +235,18 @@ _OF_ACTIVITY = dict.fromkeys(
     ("gpu_activity_ratio", "gpu_sample_coverage_ratio"), "tests/service/test_activity_metrics.py"
 )
 
+_OF_QUEUE_STATES = dict.fromkeys(
+    (
+        "queue_state_depth_gpus",
+        "queue_state_depth_workloads",
+        "queue_state_gpu_hours",
+        "queue_state_held_ratio",
+        "queue_state_mean_depth_workloads",
+        "queue_state_seconds",
+    ),
+    "tests/analytics/test_queue_states.py",
+)
+
 # Figures in which workloads are coupled, so that one cannot be taken out by its own part: each with
 # the tests that hold it against brute force or a law.
 ELSEWHERE: Mapping[str, str] = {
@@ -242,10 +254,13 @@ ELSEWHERE: Mapping[str, str] = {
     **_OF_FAIRNESS,
     **_OF_WASTAGE,
     **_OF_ACTIVITY,
+    **_OF_QUEUE_STATES,
     **dict.fromkeys(
         ("gpu_xid_errors_total", "gpu_row_remap_failures_total"), "tests/service/test_gpu_faults.py"
     ),
     "pod_denials_total": "tests/service/test_denials.py",
+    # Of nodes, whoever works there.
+    **dict.fromkeys(("gpu_node_lag_seconds", "late_gpu_nodes"), "tests/service/test_node_lag.py"),
 }
 
 # ------------------------------------------------------------ the greatest

@@ -10,7 +10,10 @@ import yaml
 
 from collector.intake import Intake
 from collector.translator import TRANSLATORS
-from domain.window import SystemClock, format_instant
+from domain.policy import Policy
+from domain.tenant import Tenancy
+from domain.window import FixedClock, SystemClock, format_instant
+from service.books import books_of
 from service.cli import doctor_clusters
 from service.cli.doctor import examine
 from service.cli.finding import Finding, Verdict
@@ -121,6 +124,8 @@ def filled(file: Path, *, priorities: tuple[str, ...]) -> None:
     rows = [sample(0, 0.5) | {"at_ms": at(59), "node": "n1", "engine": False, "memory_mib": None}]
     frame = pl.DataFrame(rows, schema=COLUMNS)
     store.append_samples("north", "exporter/n1", frame, Read(until_ms=at(60), seen_ms=at(60), error=""))
+    clock = FixedClock(at(60))
+    books_of(store, tenancy=Tenancy(), policy=Policy(), clock=clock).lives_of("north")
     store.close()
 
 
@@ -134,7 +139,7 @@ def test_gaps_in_what_exporters_and_priority_classes_tell_are_told(
     alone = "there is no priority class beside Kubernetes' own"
     assert any(alone in text for text in gaps) is (len(priorities) == 1)
     expected = {
-        "no exporter tells of 1 node (n2), of 2 with GPUs": "DaemonSet",
+        "no exporter tells of 1 node (n2 for 59 m 1 s), of 2 with GPUs": "DaemonSet",
         "DCGM_FI_PROF_GR_ENGINE_ACTIVE is missing on 1 node (n1)": "profiling metrics",
         "DCGM_FI_DEV_FB_USED is missing on 1 node (n1)": "add DCGM_FI_DEV_FB_USED",
     }

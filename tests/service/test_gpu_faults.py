@@ -19,7 +19,7 @@ from collector.translator import find
 from domain.gpu_fault import FaultKind, GpuHealth, HealthReading
 from domain.policy import Policy
 from domain.tenant import Tenancy
-from domain.window import MS_PER_SECOND, FixedClock, format_instant, parse_instant
+from domain.window import MS_PER_HOUR, MS_PER_SECOND, FixedClock, format_instant, parse_instant
 from service.answers import Answers
 from service.gpu_faults import GpuFaults
 from service.gpu_metrics import Poller
@@ -70,6 +70,17 @@ def test_what_is_no_number_of_an_error_tells_nothing(store: Store, value: str) -
 
 def test_a_gpu_that_is_missing_had_no_error_and_no_reset(store: Store) -> None:
     assert told(GpuFaults(store, "c"), line("0"), line("31"), "", line("31")) == [("xid", 31, 1)]
+
+
+def test_a_gpu_that_nobody_told_of_for_days_is_forgotten_and_known_when_it_comes_back(store: Store) -> None:
+    faults = GpuFaults(store, "c")
+    assert told(faults, line("0"), line("31")) == [("xid", 31, 1)]
+    one_gpu = len(faults)
+    for day in range(1, 4):
+        told(faults, line("0", uuid=f"GPU-{day}"), from_ms=NOON + day * 24 * MS_PER_HOUR)
+        # The driver is the node's, and was told all along.
+        assert len(faults) <= 2 * one_gpu
+    assert told(faults, line("31"), line("79"), from_ms=NOON + 4 * 24 * MS_PER_HOUR) == [("xid", 79, 1)]
 
 
 def test_what_was_there_before_anybody_looked_is_told_and_not_counted(store: Store) -> None:

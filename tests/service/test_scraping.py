@@ -12,13 +12,20 @@ from typing import Any
 import pytest
 from kubernetes.client import Configuration
 
+from api.answers import Record
 from collector.dcgm.discovery import Asked, By, exporters_in
 from collector.dcgm.exporter_http import ExporterAddress, Scraped, ScrapePace, grouped, scrape
 from collector.kube.client import Connection
+from domain.gpu_sample import GPU_METRICS
+from domain.policy import Policy
+from domain.tenant import Tenancy
 from domain.window import FixedClock
+from service.answers import Answers
+from service.cli.doctor import source_findings
 from service.gpu_faults import GpuFaults
 from service.gpu_metrics_settings import GpuMetricsSettings
 from service.scraping import Scraper
+from service.settings_file import load_settings
 from store.embedded import Store
 from tests.collector_live.running import PODS as PODS_PATH
 from tests.collector_live.running import START_MS, HandClock
@@ -162,6 +169,36 @@ def test_each_exporter_is_kept_with_its_mark_and_one_that_hangs_is_told() -> Non
     assert {row["node"] for row in store.rows("select node from gpu_sample")} == {
         f"n{number}" for number in range(8) if number != 3
     }
+    store.close()
+
+
+def test_an_exporter_that_answers_no_metrics_is_a_trouble_counted_and_named_until_it_answers_some() -> None:
+    address = ExporterAddress("http://127.0.0.1:9400")
+    settings = GpuMetricsSettings(cluster=CLUSTER, exporters=(address.url,))
+    store = Store.open(None)
+    answers = Answers(store, Tenancy(), Policy(), FixedClock(START_MS + 60_000))
+    one = scraper(settings, store)
+
+    def told(text: str, at_ms: int) -> Record:
+        one.take(0, [Scraped(address, at_ms, text=text)])
+        [row] = answers.sources().rows
+        return row
+
+    page = told("<html>Log in</html>", START_MS)
+    assert (page["state"], page["set_aside"]) == ("never_read", 1)
+    assert "HTML" in page["last_error"]
+    assert "login page" in page["remedy"]
+    [_, failing, aside] = source_findings([page], load_settings())
+    name = f"{CLUSTER}/{GPU_METRICS}/{address.source}"
+    assert failing.text == f"{name} cannot be read: {page['last_error']}; meanwhile {page['missing']}"
+    assert failing.remedy == page["remedy"]
+    assert "answers that are no metrics of GPUs" in aside.text
+    ahead = told(f"{line('n1').strip()} {START_MS + 10**10}\n", START_MS)
+    assert (ahead["state"], ahead["set_aside"]) == ("never_read", 2)
+    assert "set the clock of its node" in ahead["remedy"]
+    assert store.rows("select * from gpu_sample") == []
+    sound = told(line("n1"), START_MS + 30_000)
+    assert (sound["state"], sound["last_error"], sound["remedy"]) == ("read", "", "")
     store.close()
 
 

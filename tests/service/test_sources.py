@@ -74,12 +74,14 @@ def test_coverage_counts_what_was_never_read_and_not_what_is_not_there() -> None
 
 def test_the_alert_hears_of_events_only_when_they_are_past_their_own_threshold() -> None:
     def heard(*marks: dict[str, Any]) -> dict[str, int]:
-        return sources.last_good(marks, NOW, policy=POLICY, clusters={"north"})
+        return sources.last_good(marks, NOW, policy=POLICY, clusters={"north"}, since_ms=at(7))
 
     assert heard(mark("Pod", 1), mark("Event", 10), mark("Node", None)) == {"north": at(59)}
     assert heard(mark("Pod", 1), mark("Event", 20)) == {"north": at(40)}
     assert heard(mark("Pod", 1), mark("Node", 5)) == {"north": at(55)}
-    assert heard(mark("Pod", 1, cluster="imported"), mark("Event", None)) == {}
+    # Of a cluster that was never reached nothing is known since we began to try.
+    assert heard(mark("Pod", 1, cluster="imported"), mark("Event", None)) == {"north": at(7)}
+    assert heard() == {"north": at(7)}
 
 
 def test_at_an_instant_of_the_past_a_source_tells_what_had_been_read_by_then() -> None:
