@@ -20,6 +20,7 @@ from collector.imports.row import (
 from collector.imports.sacct import NO_STAMP, TOO_FEW, TOO_MANY, read_sacct
 from collector.imports.sacct_json import UNREADABLE, read_sacct_json
 from collector.imports.slurm_row import NO_GPUS, NO_JOB, NO_STATE
+from collector.imports.slurm_words import job_number
 from domain.errors import RecordingError
 from domain.window import parse_instant
 
@@ -117,6 +118,23 @@ def test_a_job_cancelled_while_it_waited_never_started() -> None:
     assert (row.start_ms, row.end_ms, row.told_seconds) == (None, at("10:10:00"), None)
 
 
+def test_a_job_cancelled_in_the_second_of_its_start_had_begun_where_it_names_a_node() -> None:
+    start = ROW["Start"]
+    for nodes, began in (("g01", True), ("", False), ("None assigned", False)):
+        row = one(State="CANCELLED by 7", End=start, NodeList=nodes, ElapsedRaw="0")
+        assert (row.start_ms is not None) is began, nodes
+
+
+@pytest.mark.parametrize(("code", "told"), [("0:0", 0), ("1:0", 1), ("0:9", 137), ("2:15", 2), ("", None)])
+def test_a_signal_ends_a_job_with_the_code_that_a_shell_gives_it(code: str, told: int | None) -> None:
+    assert one(ExitCode=code).exit_code == told
+
+
+def test_a_job_that_was_put_back_and_waits_asks_for_what_it_requested() -> None:
+    waiting = {"State": "PENDING", "Start": "Unknown", "End": "Unknown"}
+    assert one(**waiting, AllocTRES="gres/gpu=1").gpus == {"nvidia.com/gpu": 4}
+
+
 def test_steps_are_parts_of_their_job() -> None:
     found = read(text({}, {"JobID": "100.batch"}, {"JobID": "100.extern"}, {"JobID": "100.0"}))
     assert [type(each) for each in found] == [JobRow, Part, Part, Part]
@@ -128,6 +146,23 @@ def test_the_tasks_of_an_array_that_wait_are_a_job_each_and_one_line() -> None:
     assert [row.job for row in rows] == ["7_1", "7_2", "7_3", "7_8"]
     assert sum(row.lines for row in rows) == 1
     assert all(row.gpus == {"nvidia.com/gpu": 4} for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("number", "jobs"),
+    [
+        ("7_[0-8:4,20]", ("7_0", "7_4", "7_8", "7_20")),
+        ("7_[3]%1", None),
+        # Cut off by sacct: nobody knows how many more there are.
+        ("7_[1-3,...]", None),
+        ("7_[1-3...]", None),
+        ("7_[0-100000]", None),
+        ("12+3.extern", ("12+3",)),
+    ],
+)
+def test_a_number_names_its_jobs_or_none(number: str, jobs: tuple[str, ...] | None) -> None:
+    found = job_number(number)
+    assert (found.jobs if found is not None else None) == jobs
 
 
 @pytest.mark.parametrize(
