@@ -11,6 +11,11 @@ Written: TypeAlias = msgspec.Raw | str | None
 _OBJECTS = 1 << 12
 
 
+class _Kept(msgspec.Struct, Generic[Made], frozen=True, gc=False):
+    written: tuple[Written, ...]
+    made: Made
+
+
 class Remembered(Generic[Made]):
     """
     A pure function of an object's parts as written, asked anew only when one was written differently.
@@ -23,24 +28,24 @@ class Remembered(Generic[Made]):
         self._make = make
         self._objects = objects
         # Two generations: what is asked for moves to the young one, and the old one is dropped as a whole.
-        self._young: dict[str | None, tuple[tuple[Written, ...], Made]] = {}
+        self._young: dict[str | None, _Kept[Made]] = {}
         self._old = self._young
 
     def of(self, uid: str | None, *written: Written) -> Made:
         """What is made of these parts. Any thread may ask: at worst it is made once more."""
         kept = self._young.get(uid)
-        if kept is not None and kept[0] == written:
-            return kept[1]
-        if kept is None and (kept := self._old.get(uid)) is not None and kept[0] == written:
+        if kept is not None and kept.written == written:
+            return kept.made
+        if kept is None and (kept := self._old.get(uid)) is not None and kept.written == written:
             self._keep(uid, kept)
-            return kept[1]
+            return kept.made
         made = self._make(*written)
         # A part as decoded would keep the whole line that it is a piece of.
         copies = tuple(part.copy() if isinstance(part, msgspec.Raw) else part for part in written)
-        self._keep(uid, (copies, made))
+        self._keep(uid, _Kept(copies, made))
         return made
 
-    def _keep(self, uid: str | None, kept: tuple[tuple[Written, ...], Made]) -> None:
+    def _keep(self, uid: str | None, kept: _Kept[Made]) -> None:
         if len(self._young) >= self._objects:
             self._old, self._young = self._young, {}
         self._young[uid] = kept

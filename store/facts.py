@@ -6,13 +6,12 @@ from copy import copy
 from dataclasses import fields
 from itertools import repeat
 from operator import attrgetter
-from typing import Any, Final, NamedTuple, TypeVar, cast
+from typing import Any, Final, NamedTuple, TypeVar
 
 import duckdb
 import polars as pl
 import pyarrow as pa
 from msgspec import Struct
-from msgspec.structs import astuple
 
 from domain.facts import (
     Batch,
@@ -285,7 +284,6 @@ def events_of(
 
 def _arrow(schema: pa.Schema, cluster: str, rows: Collection[object], *, seq: int = 0) -> pa.Table:
     """The rows in the table's columns; a field has the name of its column."""
-    values = _values(rows)
     columns = []
     for column in schema:
         if column.name == "cluster":
@@ -293,21 +291,8 @@ def _arrow(schema: pa.Schema, cluster: str, rows: Collection[object], *, seq: in
         elif column.name == "seq":
             columns.append(pl.int_range(seq, seq + len(rows), eager=True))
         else:
-            columns.append(_column(column, values[column.name]))
+            columns.append(_column(column, list(map(attrgetter(column.name), rows))))
     return pl.DataFrame(columns, schema=schema.names).to_arrow()
-
-
-def _values(rows: Collection[object]) -> dict[str, list[Any]]:
-    """
-    The values of each field, by its name.
-
-    A struct is taken apart at once: to fetch it from memory again for each of its fields takes longer.
-    """
-    first = next(iter(rows))
-    if isinstance(first, Struct):
-        taken = zip(*map(astuple, cast("Collection[Struct]", rows)), strict=True)
-        return dict(zip(first.__struct_fields__, map(list, taken), strict=True))
-    return {one.name: list(map(attrgetter(one.name), rows)) for one in fields(first)}  # type: ignore[arg-type]
 
 
 def _column(column: pa.Field, values: list[Any]) -> pl.Series:

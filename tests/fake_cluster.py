@@ -15,6 +15,7 @@ from typing_extensions import override
 from tests.fake_etcd import Body, Change, FakeEtcd, Resource, status_body
 
 _NO_LIMIT = 3600.0
+_BOOKMARK = b'{"type":"BOOKMARK"'
 
 
 class FakeCluster(FakeEtcd):
@@ -176,6 +177,8 @@ class _Watch:
         self._cluster, self._path, self._resource, self._send = cluster, path, resource, send
         self._from = int(query["resourceVersion"])
         self._seconds = float(query["timeoutSeconds"]) or _NO_LIMIT
+        # As a real server: nobody gets bookmarks who did not ask for them.
+        self._bookmarks = query.get("allowWatchBookmarks") == "true"
         # The caller holds `changed`: from here on what is done to the open watches is done to this one.
         self._extra_sent = len(resource.extra)
         self._closings, self._cuts = resource.closings, resource.cuts
@@ -207,9 +210,11 @@ class _Watch:
         while True:
             with self._cluster.changed:
                 self._cluster.changed.wait_for(partial(self._has_news, sent), self._seconds)
-                lines, sent = self._news(sent)
+                told, (lines, newest) = self._extra_sent, self._news(sent)
                 cut = self._cuts != self._resource.cuts
-                ended = cut or self._has_ended() or not (lines or self._resource.silent)
+                is_news = bool(lines) or newest > sent or self._extra_sent > told
+                waited_out = not is_news and not self._resource.silent
+                ended, sent = cut or self._has_ended() or waited_out, newest
             for line in lines:
                 self._send_line(line)
             if cut:
@@ -243,8 +248,9 @@ class _Watch:
 
     def _news(self, sent: int) -> tuple[list[bytes], int]:
         # An error that ends the watch is sent even when changes are held back.
-        extra = self._resource.extra[self._extra_sent :]
-        self._extra_sent += len(extra)
+        added = self._resource.extra[self._extra_sent :]
+        self._extra_sent += len(added)
+        extra = [line for line in added if self._bookmarks or not line.startswith(_BOOKMARK)]
         if self._resource.silent:
             return extra, sent
         changes = [
@@ -253,7 +259,8 @@ class _Watch:
             # Changes may be repeated, a bookmark never is.
             if change.revision > max(sent, self._from if change.event_type == "BOOKMARK" else 0)
         ]
-        lines = [_line(change) for change in changes]
+        told = (change for change in changes if self._bookmarks or change.event_type != "BOOKMARK")
+        lines = [_line(change) for change in told]
         return lines + extra, changes[-1].revision if changes else sent
 
 

@@ -140,6 +140,23 @@ def test_a_length_that_contradicts_the_stamps_is_set_aside_unless_a_suspension_e
     assert (found.because if isinstance(found, Aside) else "") == because
 
 
+def test_a_job_cancelled_in_the_second_of_its_start_had_begun_where_it_names_a_node() -> None:
+    start = ROW["Start"]
+    for nodes, began in (("g01", True), ("", False), ("None assigned", False)):
+        row = one(State="CANCELLED by 7", End=start, NodeList=nodes, ElapsedRaw="0")
+        assert (row.start_ms is not None) is began, nodes
+
+
+@pytest.mark.parametrize(("code", "told"), [("0:0", 0), ("1:0", 1), ("0:9", 137), ("2:15", 2), ("", None)])
+def test_a_signal_ends_a_job_with_the_code_that_a_shell_gives_it(code: str, told: int | None) -> None:
+    assert one(ExitCode=code).exit_code == told
+
+
+def test_a_job_that_was_put_back_and_waits_asks_for_what_it_requested() -> None:
+    waiting = {"State": "PENDING", "Start": "Unknown", "End": "Unknown"}
+    assert one(**waiting, AllocTRES="gres/gpu=1").gpus == {"nvidia.com/gpu": 4}
+
+
 def test_steps_are_parts_of_their_job() -> None:
     found = read(text({}, {"JobID": "100.batch"}, {"JobID": "100.extern"}, {"JobID": "100.0"}))
     assert [type(each) for each in found] == [JobRow, Part, Part, Part]

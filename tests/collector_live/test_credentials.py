@@ -56,7 +56,7 @@ def test_a_token_tells_when_it_ends() -> None:
 
 @pytest.mark.parametrize(
     ("days", "left_days", "near"),
-    [(365, 8, False), (365, 6.9, True), (1, 0.2, False), (1, 0.09, True), (1, -1, True)],
+    [(365, 8, False), (365, 7, True), (365, 6.9, True), (1, 0.2, False), (1, 0.09, True), (1, -1, True)],
 )
 def test_the_last_tenth_of_a_life_and_at_most_a_week_is_its_end(
     days: float, left_days: float, *, near: bool

@@ -150,6 +150,18 @@ def test_gaps_in_what_exporters_and_priority_classes_tell_are_told(
         assert remedy in told[key]
 
 
+def test_what_the_cluster_does_not_have_is_no_finding_and_what_is_refused_is_one(tmp_path: Path) -> None:
+    settings = load_settings(overrides={"store.data_dir": tmp_path})
+    store = Store.open(settings.store_file)
+    intake = Intake("north", store, store.known("north"))
+    intake.troubled(KIND["RayJob"], "not_installed: the cluster does not serve rayjobs.ray.io in v1", at(1))
+    intake.troubled(KIND["Node"], "no_permission: list /api/v1/nodes: the API server answered 403", at(1))
+    intake.flush()
+    store.close()
+    told = [each.text for each in examine(settings) if "north/" in each.text]
+    assert [text.partition(" ")[0] for text in told] == ["north/Node"]
+
+
 def test_a_disk_below_what_is_kept_free_is_wrong_and_says_that_nothing_is_read(tmp_path: Path) -> None:
     settings = load_settings(overrides={"store.data_dir": tmp_path, "keeping.min_free": "900TB"})
     [full] = [each for each in examine(settings) if "less than keeping.min_free" in each.text]

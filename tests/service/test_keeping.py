@@ -15,11 +15,12 @@ from collector.intake import Intake
 from collector.journal import journal_files
 from collector.recording import import_recording
 from collector.translator import find
+from collector.unpacking import CarefulFile
 from domain.errors import StoreError, UnreachableError, UsageError
 from domain.policy import Policy
 from service import orders, sources
 from service.cli import run
-from service.keeping import Keeper
+from service.keeping import Keeper, forgotten_names
 from service.recovery import journal_folder, open_store
 from service.refresh import Refresher
 from service.runtime import Runtime
@@ -283,6 +284,36 @@ def test_a_cluster_that_was_never_reached_is_forgotten_when_it_leaves_the_settin
     store.forget_unread(["new"])
     assert [mark["cluster"] for mark in store.marks()] == ["new", "read"]
     store.close()
+
+
+def test_a_person_is_forgotten_also_where_a_block_of_the_journal_was_cut_off(tmp_path: Path) -> None:
+    settings = settings_in(tmp_path, **{"tenancy.users": [{"from_label": "user"}]})
+    store = open_store(settings)
+    folder = journal_folder(settings, "city")
+    folder.mkdir(parents=True)
+    block = gzip.compress(b'{"type":"seen","object":{"metadata":{"labels":{"user":"dirk"}}}}\n')
+    # As a process leaves it that was killed while it wrote; the next one began another file.
+    (folder / "00000001.ndjson.gz").write_bytes(block + block[:-20])
+    (folder / "00000002.ndjson.gz").write_bytes(block)
+    Keeper(settings, store).forget("dirk")
+    assert len(journal_files(folder)) == 2
+    for path in journal_files(folder):
+        lines = list(CarefulFile(path))
+        assert lines
+        assert not any(b"dirk" in line for line in lines)
+    store.close()
+
+
+def test_a_name_is_known_however_it_is_written_and_in_each_label_that_names_users(tmp_path: Path) -> None:
+    rules = [{"from_label": "user"}, {"from_namespace_label": "owner"}]
+    settings = settings_in(tmp_path, **{"tenancy.users": rules})
+    settings.store.data_dir.mkdir(parents=True)
+    forgotten = forgotten_names(settings)
+    assert forgotten.labels == ("owner", "user")
+    instead = forgotten.add('dïrk "d"')
+    for written in (r'"user":"dïrk \"d\""', r'"owner":"d\u00efrk \u0022d\""'):
+        assert forgotten.clean(f"{{{written}}}").partition(":")[2] == f'"{instead}"}}'
+    assert forgotten.clean('{"user":"dirk","team":"dïrk"}') == '{"user":"dirk","team":"dïrk"}'
 
 
 def test_nobody_is_forgotten_where_no_label_names_users(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from collector.translator import TRANSLATORS
 from domain.policy import Policy
 from domain.tenant import Tenancy
 from domain.window import FixedClock
-from service import features
+from service import features, positions
 from service.answers import Answers
 from service.books import books_of
 from service.pending import listing
@@ -123,6 +123,13 @@ def test_kueues_order_is_shown_with_its_age_beside_ours_and_kept_when_it_changes
         assert place_of(store, "urgent", 170)["age_seconds"] == 0.0
         asking.close()
     assert source(store, 170)["state"] == SourceState.READ
+
+
+def test_what_does_not_wait_has_no_position(store: Store) -> None:
+    rows = {"cluster": "north", "uid": "late", "queue": "nlp"}
+    assert positions.of_workload(store, rows | {"state": "queued"}, at(130)) is not None
+    assert positions.of_workload(store, rows | {"state": "running"}, at(130)) is None
+    assert positions.of_workload(store, rows | {"state": "queued", "queue": ""}, at(130)) is None
 
 
 def test_where_it_is_refused_or_not_there_that_is_said_and_our_order_remains(store: Store) -> None:

@@ -49,6 +49,7 @@ def state(found: dict[str, Any]) -> SourceState:
 def test_a_quiet_watch_of_events_is_stale_later_than_a_kind_with_bookmarks() -> None:
     assert [state(mark(kind, 4)) for kind in ("Pod", "Event")] == [SourceState.STALE, SourceState.READ]
     assert state(mark("Event", 14.9)) is SourceState.READ
+    assert state(mark("Event", 15)) is SourceState.READ
     assert state(mark("Event", 15.1)) is SourceState.STALE
 
 
@@ -69,6 +70,8 @@ def test_coverage_counts_what_was_never_read_and_not_what_is_not_there() -> None
     ]
     assert sources.coverage(marks, NOW, policy=POLICY) == 2 / 3
     assert sources.coverage(marks[3:], NOW, policy=POLICY) is None
+    # Jobs tell of checkpoints when they have one: that nobody does is no gap.
+    assert sources.coverage([*marks, mark("Checkpoint", 50)], NOW, policy=POLICY) == 2 / 3
     assert sources.coverage(marks, NOW, policy=POLICY, clusters=("south",)) is None
 
 
