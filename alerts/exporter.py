@@ -36,8 +36,8 @@ CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
 # A label of a job, a pod or a person would make a new series with each of them.
 LABELS = frozenset({
     "cluster", "queue", "service_class", "priority_class", "team", "pool", "gpu_model", "cause", "reason",
-    "mechanism", "victim_class", "preemptor_class", "quantile", "estimator", "le", "metric", "because",
-    "rule", "size", "xid", "component", "flow", "change", "capacity_type", "period", "fits",
+    "condition", "mechanism", "victim_class", "preemptor_class", "quantile", "estimator", "le", "metric",
+    "because", "rule", "size", "xid", "component", "flow", "change", "capacity_type", "period", "fits",
 })  # fmt: skip
 # 12 teams x 3 classes x 20 queues, for each of 3 percentiles by 2 estimators.
 SERIES_BUDGET = 720 * 6

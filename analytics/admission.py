@@ -80,8 +80,10 @@ def unless_dispatched(facts: WorkloadFacts) -> WorkloadFacts:
     """
     The facts; where MultiKueue gave the workload to another cluster, as one whose pods nobody reads.
 
-    The cluster that manages the others never has pods of it.
+    The cluster that manages the others never has pods of it. Where the other one is read, they are known.
     """
+    if facts.pods_elsewhere:
+        return facts
     bodies = (history.latest for history in facts.queueing)
     dispatched = any(isinstance(body, objects.Workload) and body.dispatched_to for body in bodies)
     return replace(facts, pods_observed=False) if dispatched else facts

@@ -182,7 +182,8 @@ class WorkloadFacts:
 
     `queueing` are its Kueue Workloads (several for slices and variants) or its PodGroup, `jobs`
     its job objects with the resource claims of its pods, `pods` all pods that were ever made for
-    it. Without `pods_observed` nobody reads its pods, and admission stands for placement.
+    it. Without `pods_observed` nobody reads its pods, and admission stands for placement. With
+    `pods_elsewhere` they are those of its copies in other clusters, to which MultiKueue gave it.
     """
 
     uid: str
@@ -192,6 +193,7 @@ class WorkloadFacts:
     catalog: Catalog
     events: tuple[EventSighting, ...] = ()
     pods_observed: bool = True
+    pods_elsewhere: bool = False
 
     @property
     def top_jobs(self) -> tuple[History, ...]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from analytics.evictions import SLICE_REPLACED
 from analytics.history import Catalog, History, WorkloadFacts
-from analytics.requests import min_members, requested_micro_gpus
+from analytics.requests import gang_size, requested_micro_gpus
 from domain import objects
 from domain.facts import Moment, ObjectKind, Transition
 from domain.tenant import Subject, Tenancy
@@ -89,7 +89,7 @@ def portrait(facts: WorkloadFacts, life: Life, *, around: Surroundings, tenancy:
         priority_class=priority_class,
         service_class=tenancy.service_class(subject, at_ms),
         gpu_model=models[0] if models else "",
-        gang_size=min_members(facts),
+        gang_size=gang_size(facts),
         requested_micro_gpus=requested_micro_gpus(facts),
     )
 

@@ -40,6 +40,17 @@ def min_members(facts: WorkloadFacts) -> int:
     return 1
 
 
+def gang_size(facts: WorkloadFacts) -> int:
+    """
+    By which size of gang the workload is counted: its minimum members.
+
+    Of a job from a table its nodes: there one pod stands for all of them.
+    """
+    nodes = (body.nodes for history in facts.queueing
+             if isinstance(body := history.original, objects.ImportedJob))  # fmt: skip
+    return max(next(nodes, 0), min_members(facts))
+
+
 def requested_micro_gpus(facts: WorkloadFacts) -> int | None:
     """
     What the whole workload asked for at its submission: all members of its pod sets or its jobs.

@@ -93,7 +93,8 @@ class MetricAnswer:
     The values of a metric.
 
     `coverage` is the share of the window that was observed, without a window that of the sources that
-    were read in time; None if unknown. `hints` are sentences on names in the filters that nobody bears.
+    were read in time; None if unknown. `hints` are sentences on names in the filters that nobody bears, and
+    on what the metric lacks because it may not be read.
     """
 
     metric: str
@@ -228,6 +229,9 @@ class Answers(Protocol):
     def workload(self, uid: str, as_of_ms: int | None = None) -> Record | None:
         """One workload with its spans and attempts; None where there is none."""
 
+    def pending_workloads(self, question: ListQuestion) -> Listing:
+        """A page of the workloads that wait for quota, in Kueue's order; `states` and `sort` do not count."""
+
     def chargeback(self, month: str, question: Question) -> Record:
         """The statement of a month, or of its days until now; `by` None asks for every line."""
 
@@ -264,6 +268,9 @@ class Answers(Protocol):
 
     def hints(self, filters: Filters, view: View | None = None) -> tuple[str, ...]:
         """A sentence for each name in the filters that nobody bears whom the viewer may see."""
+
+    def refusals(self, question: Question, metrics: Collection[str]) -> tuple[str, ...]:
+        """A sentence for each kind that these metrics are made of and that may not be read."""
 
     def view(self, teams: AbstractSet[str], as_of_ms: int) -> View:
         """What these teams share with others by then."""

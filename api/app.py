@@ -117,7 +117,8 @@ def _metrics(api: Api) -> Callable[[Request], Response]:
     return handle
 
 
-def _livez(_: Request) -> Response:
+async def _livez(_: Request) -> Response:
+    # Not in the pool of threads: that others are busy does not mean that we are dead.
     return PlainTextResponse("ok")
 
 

@@ -153,7 +153,7 @@ def operation(text: dict[str, Any], instant: dict[str, Any]) -> dict[str, Any]:
         "403": "Not yours to tell",
         "404": "There is none by that name",
         "422": "It cannot have been made then; it was counted",
-        "503": "Nothing is kept just now: tell it again",
+        "503": "Nothing is kept just now, or whose it is is not known yet: tell it again (Retry-After)",
     }
     return {
         "operationId": "tell_checkpoint",

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from api.auth import UnauthenticatedError
 from api.formats import PROBLEM
-from domain.errors import ForbiddenError, ProductError, UnreachableError, UsageError
+from domain.errors import ForbiddenError, NotYetError, ProductError, UnreachableError, UsageError
 
 log = logging.getLogger("gpuledger.api")
 
@@ -42,7 +42,10 @@ def of_product_error(request: Request, error: Exception) -> Response:
     status = next((status for kind, status in _STATUS if isinstance(error, kind)), None)
     if status is None or not isinstance(error, ProductError):
         return of_unexpected_error(request, error)
-    return problem(status, str(error), instance=request.url.path)
+    response = problem(status, str(error), instance=request.url.path)
+    if isinstance(error, NotYetError):
+        response.headers["retry-after"] = str(error.retry_after_seconds)
+    return response
 
 
 def of_http_error(request: Request, error: Exception) -> Response:

@@ -58,6 +58,10 @@ def _workload(answers: Answers, request: Request) -> Record | None:
     return answers.workload(request.path_params["uid"], parameters.as_of(request.query_params))
 
 
+def _pending_workloads(answers: Answers, request: Request) -> Record:
+    return answers.pending_workloads(parameters.list_question(request.query_params)).document()
+
+
 def _chargeback(answers: Answers, request: Request) -> Record:
     return answers.chargeback(
         request.path_params["month"], parameters.statement_question(request.query_params)
@@ -137,6 +141,14 @@ ROUTES = (
         parameters=(parameters.AS_OF,),
         path_parameter="uid",
         formats=DOCUMENT_FORMATS,
+    ),
+    ApiRoute(
+        path="/api/v1/pending-workloads",
+        name="pending_workloads",
+        summary="Workloads that wait for quota, in Kueue's own order of its queues, beside ours",
+        schema="PendingWorkloadList",
+        answer=_pending_workloads,
+        parameters=parameters.PENDING_PARAMETERS,
     ),
     ApiRoute(
         path="/api/v1/chargeback/{month}",

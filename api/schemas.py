@@ -45,7 +45,8 @@ _COVERAGE: Schema = {
     " in time. Null where no source is known.",
 }
 _HINTS: Schema = list_of(TEXT) | {
-    "description": "A sentence for each name in the filters that nobody bears, for example a misspelt team."
+    "description": "A sentence for each name in the filters that nobody bears, for example a misspelt team,"
+    " and for each kind that the figures are made of and that may not be read."
 }
 
 
@@ -66,16 +67,15 @@ def _bounds(*names: str) -> Schema:
     return {f"{name}_{side}": INSTANT for name in names for side in ("earliest", "latest")}
 
 
-_QUEUE_POSITION = _object(
-    {
-        "ahead": _MAYBE_COUNT,
-        "ahead_in_local_queue": _MAYBE_COUNT,
-        "told_at": _MAYBE_INSTANT,
-        "age_seconds": _NUMBER,
-        "because": TEXT,
-        "ahead_by_our_order": _COUNT,
-    }
-) | {
+_PLACE: Schema = {
+    "ahead": _MAYBE_COUNT,
+    "ahead_in_local_queue": _MAYBE_COUNT,
+    "told_at": _MAYBE_INSTANT,
+    "age_seconds": _NUMBER,
+    "because": TEXT,
+    "ahead_by_our_order": _COUNT,
+}
+_QUEUE_POSITION = _object(_PLACE) | {
     "type": ["object", "null"],
     "description": "How many wait before it: by Kueue's own order, as it was told last, and by ours "
     "(priority, then submission). Null: it does not wait in a queue for quota.",
@@ -267,6 +267,18 @@ SCHEMAS: Schema = {
         },
         _bounds("ended_at"),
     ),
+    "PendingWorkload": _object(
+        {
+            **dict.fromkeys(("cluster", "queue", "uid", "kind", "namespace", "name", "team", "user"), TEXT),
+            "priority_class": TEXT,
+            "service_class": _one_of(ServiceClass),
+            "requested_gpus": _NUMBER,
+            "submitted_at": INSTANT,
+            "waiting_seconds": _NUMBER,
+            **_PLACE,
+        }
+    ),
+    "PendingWorkloadList": _page("PendingWorkload"),
     "Team": _object(
         {"team": TEXT, "workloads": _COUNT, "open_workloads": _COUNT, "last_submitted_at": INSTANT}
     ),

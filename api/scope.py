@@ -65,14 +65,11 @@ class ResearcherAnswers:
 
     def workloads(self, question: ListQuestion) -> Listing:
         """Own workloads only."""
-        question = replace(question, filters=self._present(question.filters))
-        self._check_teams(question.filters)
-        teams = question.filters.get("team", tuple(sorted(self._viewer.teams)))
-        if not teams:
-            nothing = replace(question, filters={**question.filters, "team": ("",)})
-            return replace(self._all.workloads(nothing), rows=(), total=0, hints=())
-        listing = self._all.workloads(replace(question, filters={**question.filters, "team": teams}))
-        return replace(listing, hints=self.hints(question.filters))
+        return self._own_of(self._all.workloads, question)
+
+    def pending_workloads(self, question: ListQuestion) -> Listing:
+        """Own workloads only; how many others come before them is told, and not who."""
+        return self._own_of(self._all.pending_workloads, question)
 
     def workload(self, uid: str, as_of_ms: int | None = None) -> Record | None:
         """An own workload; None for a foreign one, as if there were none."""
@@ -165,6 +162,10 @@ class ResearcherAnswers:
         own = self._all.view(self._viewer.teams, self._all.as_of_ms(None))
         return self._all.hints(filters, view or own)
 
+    def refusals(self, question: Question, metrics: Collection[str]) -> tuple[str, ...]:
+        """Same for everybody."""
+        return self._all.refusals(question, metrics)
+
     def view(self, teams: AbstractSet[str], as_of_ms: int) -> View:
         """Of the viewer's teams only."""
         return self._all.view(teams & self._viewer.teams, as_of_ms)
@@ -176,6 +177,16 @@ class ResearcherAnswers:
     def readiness(self) -> str:
         """Same for everybody."""
         return self._all.readiness()
+
+    def _own_of(self, ask: Callable[[ListQuestion], Listing], question: ListQuestion) -> Listing:
+        question = replace(question, filters=self._present(question.filters))
+        self._check_teams(question.filters)
+        teams = question.filters.get("team", tuple(sorted(self._viewer.teams)))
+        if not teams:
+            nothing = replace(question, filters={**question.filters, "team": ("",)})
+            return replace(ask(nothing), rows=(), total=0, hints=())
+        listing = ask(replace(question, filters={**question.filters, "team": teams}))
+        return replace(listing, hints=self.hints(question.filters))
 
     def _own_proposals(self, listing: Listing) -> dict[str, Record]:
         return {row["id"]: row for row in listing.rows if any(map(self._viewer.sees, row["teams"]))}

@@ -24,7 +24,7 @@ from benchmarks.exporter_texts import GPUS, METRICS, answer
 from benchmarks.figures import Figure, compared, cpu_seconds, tell
 from benchmarks.pod_stream import START_MS, pod_events
 from collector.dcgm.rounds import Answer, Exporters
-from collector.intake import FLUSH_ROWS, Intake
+from collector.intake import Intake
 from collector.kube.client import Connection
 from collector.kube.pod import Status
 from collector.kube.watch import KindReader
@@ -55,6 +55,8 @@ class Size:
 QUICK: Final = Size(pods=2_500, batches=8, nodes=2_000, stock_nodes=50, rounds=3)
 # As many as make a batch of samples: 8 each.
 _GROUP: Final = 1_250
+# Facts of a batch.
+_BATCH_ROWS: Final = 10_000
 
 
 @contextmanager
@@ -174,7 +176,7 @@ def pod_figures(size: Size) -> list[Figure]:
 
 def _facts(number: int, *, states: bool) -> Batch:
     # Each object is told of twice: every other batch is of objects that are known.
-    first = number // 2 * FLUSH_ROWS
+    first = number // 2 * _BATCH_ROWS
     transitions = [
         Transition(
             uid=f"5f1e0000-0000-4000-8000-{first + place:012x}", kind=ObjectKind.POD,
@@ -182,12 +184,12 @@ def _facts(number: int, *, states: bool) -> Batch:
             subject="ContainersReady", state="False", reason="ContainersNotReady",
             detail="containers with unready status: [trainer]",
         )
-        for place in range(FLUSH_ROWS)
+        for place in range(_BATCH_ROWS)
     ]  # fmt: skip
     objects = {
         one.uid: ObjectState(
             uid=one.uid, kind=one.kind, namespace="team-7", name=f"pretrain-{first + place:06d}-0-x1k2",
-            resource_version=str(number * FLUSH_ROWS + place), seen_ms=one.observed_ms,
+            resource_version=str(number * _BATCH_ROWS + place), seen_ms=one.observed_ms,
         )
         for place, one in enumerate(transitions)
     }  # fmt: skip
@@ -198,7 +200,7 @@ def fact_figures(size: Size) -> list[Figure]:
     """Facts to durable rows, alone and with a row of state each, against bare Arrow appends."""
     import duckdb
 
-    rows = size.batches * FLUSH_ROWS
+    rows = size.batches * _BATCH_ROWS
     plain = [_facts(number, states=False) for number in range(size.batches)]
     stated = [_facts(number, states=True) for number in range(size.batches)]
     with _store() as store:
@@ -206,8 +208,8 @@ def fact_figures(size: Size) -> list[Figure]:
     tables = [
         pa.table(
             [
-                pa.repeat(_CLUSTER, FLUSH_ROWS) if name == "cluster"
-                else pa.array(range(FLUSH_ROWS)) if name == "seq"
+                pa.repeat(_CLUSTER, _BATCH_ROWS) if name == "cluster"
+                else pa.array(range(_BATCH_ROWS)) if name == "seq"
                 else pa.array([getattr(one, name) for one in batch.transitions], schema.field(name).type)
                 for name in schema.names
             ],

@@ -5,21 +5,20 @@ What was told to us is taken in as an object of our own, so that it takes the wa
 journal, the commit, the count of what was set aside.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
 from collector.kind import Translator
-from collector.raw import Part, RawObject
+from collector.raw import Metadata, Part, RawObject
 from collector.wording import instant_after_epoch
 from domain.checkpoint import CheckpointReport, ToldBy
 from domain.errors import FactError
 from domain.facts import Fact, Moment, ObjectKind, Transition
-from domain.window import MS_PER_SECOND
+from domain.window import CLOCK_SKEW_MS
 
 ANNOTATION = "gpuledger.io/last-checkpoint-time"
-# Clocks differ; by more than this a stamp is wrong.
-SKEW_MS = 60 * MS_PER_SECOND
+SKEW_MS = CLOCK_SKEW_MS
 UNREADABLE_STAMP = "a checkpoint at an instant that cannot be read"
 OF_THE_FUTURE = "a checkpoint of the future"
 BEFORE_THE_START = "a checkpoint from before its object was created"
@@ -41,15 +40,6 @@ def refusal(at_ms: int, *, since_ms: int | None, observed_ms: int) -> str:
     return ""
 
 
-def _stamps(raw: RawObject, keys: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """The annotations of an object that tell of a checkpoint: the key, and what is written there."""
-    written = raw.metadata.annotations
-    if written:
-        for key in keys:
-            if text := written.get(key):
-                yield key, text
-
-
 class Annotations:
     """
     Reads checkpoints of the annotations with these keys.
@@ -60,7 +50,21 @@ class Annotations:
 
     def __init__(self, keys: Sequence[str] = (ANNOTATION,)) -> None:
         self._keys = keys
+        self._written_keys = [key.encode() for key in keys]
         self._refused: dict[tuple[str, str], str] = {}
+
+    def stamps(self, metadata: Metadata) -> Sequence[tuple[str, str]]:
+        """The annotations of an object that tell of a checkpoint: the key, and what is written there."""
+        written = bytes(metadata.written_annotations)
+        # Nearly no object has one. JSON writes a key in one way, unless there is a backslash.
+        if b"\\" not in written:
+            for key in self._written_keys:
+                if key in written:
+                    break
+            else:
+                return ()
+        found = metadata.annotations or {}
+        return [(key, found[key]) for key in self._keys if found.get(key)]
 
     def told(
         self, raw: RawObject, facts: Sequence[Fact], refuse: Callable[[str, str], None]
@@ -72,7 +76,7 @@ class Annotations:
         is given why, and what was written.
         """
         found: list[Transition] = []
-        for key, text in _stamps(raw, self._keys):
+        for key, text in self.stamps(raw.metadata):
             creation = facts[0]
             if not isinstance(creation, Transition) or self._refused.get((creation.uid, key)) == text:
                 continue

@@ -8,7 +8,7 @@ import msgspec
 
 from collector.raw import Int, Part, RawObject
 
-Payload: TypeAlias = bytes | dict[str, Any] | msgspec.Raw
+Payload: TypeAlias = bytes | memoryview | dict[str, Any] | msgspec.Raw
 Read = TypeVar("Read")
 
 # What msgspec raises for bytes that are no JSON, no text, nested too deep, or not of the expected shape.
@@ -86,7 +86,7 @@ def read_object(payload: Payload, raw: type[Read]) -> Read:
 
 def sample_of(payload: Payload | str) -> str:
     """The beginning of something, to show what it was."""
-    if isinstance(payload, bytes | msgspec.Raw):
+    if isinstance(payload, bytes | memoryview | msgspec.Raw):
         return bytes(payload)[: _SAMPLE_LENGTH * 4].decode(errors="replace")[:_SAMPLE_LENGTH]
     return str(payload)[:_SAMPLE_LENGTH]
 
@@ -98,9 +98,9 @@ def is_older(version: str, than: str) -> bool:
     >>> is_older("99", "100"), is_older("100", "100"), is_older("a", "b")
     (True, False, False)
     """
+    if len(version) == len(than):
+        return version < than and version.isdecimal() and than.isdecimal()
     if not (version.isdecimal() and than.isdecimal()):
         return False
-    if len(version) == len(than):
-        return version < than
     # Versions are 64 bits wide; a longer number is none, and may be too long for int().
     return len(version) <= _VERSION_DIGITS >= len(than) and int(version) < int(than)

@@ -5,8 +5,9 @@ An object shows its state again and again, in each reading; a transition is take
 """
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import TypeAlias
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from domain.facts import Moment, Transition, TransitionKey
@@ -16,24 +17,31 @@ from domain.facts import Moment, Transition, TransitionKey
 _ONCE = frozenset({Moment.CREATED, Moment.BOUND, Moment.ENDED, Moment.DELETE_REQUESTED, Moment.GONE})
 
 
-class _Past(NamedTuple):
+class _Past(Struct, frozen=True, gc=False):
     state: str
     reason: str
     at_ms: int
     amount: int | None
 
 
+# What a transition is compared with: others of its moment, and of its subject where it may come again.
+_Place: TypeAlias = str | tuple[str, str]
+
+
 class History:
     """Transitions of one object, in the order in which they were taken."""
 
-    __slots__ = ("_past",)
+    __slots__ = ("_earlier", "_latest")
 
     def __init__(self, keys: Iterable[TransitionKey] = ()) -> None:
-        self._past: dict[tuple[str, str], list[_Past]] = {}
+        self._latest: dict[_Place, _Past] = {}
+        # Most places see one transition only, and most objects need no list.
+        self._earlier: dict[_Place, list[_Past]] | None = None
         for _, moment, subject, state, reason, at_ms, amount in keys:
-            self._past.setdefault(_place(moment, subject), []).append(_Past(state, reason, at_ms, amount))
+            place = moment if moment in _ONCE else (moment, subject)
+            self._take(place, _Past(state, reason, at_ms, amount))
 
-    def news(self, read: Transition, *, last_sight_ms: int | None) -> Transition | None:
+    def news(self, read: Transition, last_sight_ms: int | None) -> Transition | None:
         """
         The transition that a reading adds; None when it is known.
 
@@ -45,24 +53,38 @@ class History:
             The transition to append. Where its instant is only our observation, its
             `earliest_ms` is the last sight, or the object's creation if that is later.
         """
-        place = _place(read.moment, read.subject)
-        past = self._past.get(place)
-        if past is None:
-            past = self._past[place] = []
-        elif place[0] in _ONCE or past[-1] == (read.state, read.reason, read.at_ms, read.amount):
-            return None  # by far the commonest
-        added = _added(read, past)
-        if added is None:
-            return None
-        if added.earliest_ms is not None and last_sight_ms is not None and last_sight_ms > added.earliest_ms:
+        moment = read.moment
+        place: _Place = moment if moment in _ONCE else (moment, read.subject)
+        latest = self._latest.get(place)
+        added = read
+        if latest is not None:
+            if place is moment or (
+                latest.at_ms == read.at_ms
+                and latest.state == read.state
+                and latest.reason == read.reason
+                and latest.amount == read.amount
+            ):
+                return None  # by far the commonest
+            again = _added(read, [*(self._earlier or {}).get(place, ()), latest])
+            if again is None:
+                return None
+            added = again
+        earliest_ms = added.earliest_ms
+        if earliest_ms is not None and last_sight_ms is not None and last_sight_ms > earliest_ms:
             added = replace(added, earliest_ms=min(last_sight_ms, added.at_ms))
-        past.append(_Past(added.state, added.reason, added.at_ms, added.amount))
+        self._take(place, _Past(added.state, added.reason, added.at_ms, added.amount))
         return added
+
+    def _take(self, place: _Place, past: _Past) -> None:
+        latest = self._latest.get(place)
+        if latest is not None:
+            if self._earlier is None:
+                self._earlier = {}
+            self._earlier.setdefault(place, []).append(latest)
+        self._latest[place] = past
 
 
 def _added(read: Transition, past: list[_Past]) -> Transition | None:
-    if not past:
-        return read
     if read.moment == Moment.CONDITION:
         return _condition(read, past)
     if read.moment == Moment.RESTARTS:
@@ -103,7 +125,3 @@ def _condition(read: Transition, past: list[_Past]) -> Transition | None:
     if latest.reason == read.reason and not counted_more:
         return None
     return replace(read, at_ms=max(read.observed_ms, read.at_ms), earliest_ms=read.at_ms)
-
-
-def _place(moment: str, subject: str) -> tuple[str, str]:
-    return (moment, "" if moment in _ONCE else subject)

@@ -24,26 +24,19 @@ from collector.decoding import (
     line_decoder,
     read_object,
 )
-from collector.gone import Gone
-from collector.history import History
 from collector.kind import SIGHTS
+from collector.news import News
 from collector.position import Position, Positions
 from collector.raw import RawObject
 from collector.sink import FactSink
 from collector.translator import Translator
 from collector.wording import uid_of
 from domain.errors import DataError
-from domain.facts import (
-    Batch,
-    Description,
-    Known,
-    Moment,
-    ObjectKind,
-    ObjectState,
-    Transition,
-)
+from domain.facts import Known, ObjectKind, ObjectState
 
-FLUSH_ROWS = 10_000
+FLUSH_ROWS = 30_000
+# To find a member of an enum takes Python as long as to make a fact of it.
+_EVENT, _NAMESPACE = ObjectKind.EVENT, ObjectKind.NAMESPACE
 _NO_CREATION = "has no creationTimestamp; first sight is used"
 
 
@@ -70,16 +63,14 @@ class Intake:
         self.readings = 0
         self._sink = sink
         self._flush_rows = flush_rows
-        self._known = known
-        self._histories: dict[str, History] = {}
-        self._batch = Batch(cluster=cluster)
+        self._objects = known.objects
+        self._news = News(cluster, known, forget_after_ms)
         self._aside = Aside()
         self._positions = Positions(known.marks)
-        self._gone = Gone(forget_after_ms, known.objects)
 
     def __len__(self) -> int:
         """Rows that wait to be committed."""
-        return len(self._batch) + len(self._aside)
+        return self._news.rows + len(self._aside)
 
     @property
     def histories(self) -> int:
@@ -159,6 +150,17 @@ class Intake:
             position.listed(resource_version, observed_ms)
         self._flush_when_full()
 
+    def removed(self, translator: Translator, observed_ms: int) -> None:
+        """
+        The cluster does not serve a kind any more since then: what is known of it is gone.
+
+        Nothing where it was never read. Should it be served again, its history begins anew.
+        """
+        position = self._positions.of(translator.kind)
+        if position.seen_ms and position.resource_version:
+            self._end_absent(translator.kind, set(), position.seen_ms, observed_ms)
+            self._forget_versions(translator.kind, position)
+
     def identify(self, cluster_uid: str) -> None:
         """Tell which cluster this is: the uid of its kube-system. Another one lists all kinds anew."""
         self._positions.identify(cluster_uid)
@@ -172,6 +174,12 @@ class Intake:
             position.sighted(observed_ms, resumed=True)
             position.seen_ms = max(position.seen_ms, observed_ms)
 
+    def accepted(self, translator: Translator, observed_ms: int) -> None:
+        """The API server took the watch up again: the trouble is over. That anything was seen is not said."""
+        position = self._positions.of(translator.kind)
+        if observed_ms >= position.seen_ms:
+            position.last_error = ""
+
     def set_aside(
         self, source: str, because: str, sample: Payload | str, observed_ms: int, *, count: int = 1
     ) -> None:
@@ -180,12 +188,12 @@ class Intake:
 
     def flush(self) -> int:
         """Commit what has been taken in, with the positions; gives the number of rows."""
-        self._batch.set_aside.extend(self._aside.taken())
-        self._batch.marks = self._positions.changed()
-        self._batch.sights = self._positions.sights()
-        batch, self._batch = self._batch, Batch(cluster=self.cluster)
+        batch = self._news.taken()
+        batch.set_aside = self._aside.taken()
+        batch.marks = self._positions.changed()
+        batch.sights = self._positions.sights()
         appended = self._sink.append(batch)
-        self._gone.forget()
+        self._news.forget()
         return appended
 
     # ------------------------------------------------------------ one object
@@ -193,39 +201,37 @@ class Intake:
     def _take(
         self, translator: Translator, event_type: str, raw: RawObject, *, observed_ms: int, payload: Payload
     ) -> None:
+        kind = translator.kind
         if event_type != "LISTED":
-            self._positions.of(translator.kind).advance(raw.metadata.resource_version or "", observed_ms)
-        if event_type == "BOOKMARK":
-            return
+            self._positions.of(kind).advance(raw.metadata.resource_version or "", observed_ms)
+            if event_type == "BOOKMARK":
+                return
         try:
             translator.check(event_type, raw)
             uid = uid_of(raw)
-            before = self._known.objects.get(uid)
-            translator.check_same(before)
-            if before is not None and self._is_known(before, raw, event_type, observed_ms):
-                return
+            before = self._objects.get(uid)
+            if before is not None:
+                translator.check_same(before)
+                if self._is_known(before, raw, event_type, observed_ms):
+                    return
             facts = translator.facts(raw, observed_ms)
-            facts += self._annotations.told(
-                raw, facts, lambda why, text: self.set_aside(translator.kind, why, text, observed_ms)
-            )
+            if self._annotations.stamps(raw.metadata):
+                facts += self._annotations.told(
+                    raw, facts, lambda why, text: self.set_aside(kind, why, text, observed_ms)
+                )
         except (DataError, OverflowError, *UNREADABLE) as cause:
             self._misread(
                 translator, event_type, raw, because=str(cause), sample=payload, observed_ms=observed_ms
             )
             return
-        self._meet_cluster(translator, raw)
+        if kind is _NAMESPACE:
+            self._meet_cluster(translator, raw)
         self.readings += 1
+        gone = event_type == "DELETED"
         last_sight_ms = before.seen_ms if before is not None else None
-        for fact in facts:
-            if isinstance(fact, Transition):
-                is_unstamped = fact.moment is Moment.CREATED and fact.earliest_ms is not None
-                if self._append_transition(fact, last_sight_ms) and is_unstamped:
-                    self.set_aside(translator.kind, _NO_CREATION, payload, observed_ms)
-            elif isinstance(fact, Description):
-                self._append_description(fact, last_sight_ms)
-            elif event_type != "DELETED":  # an Event expires; that undoes nothing
-                self._batch.events.append(fact)
-        self._remember(translator, uid, raw, observed_ms=observed_ms, gone=event_type == "DELETED")
+        if self._news.add(facts, last_sight_ms=last_sight_ms, expired=gone):
+            self.set_aside(kind, _NO_CREATION, payload, observed_ms)
+        self._remember(kind, uid, raw, observed_ms=observed_ms, gone=gone)
         self._flush_when_full()
 
     def _is_known(self, before: ObjectState, raw: RawObject, event_type: str, observed_ms: int) -> bool:
@@ -240,68 +246,28 @@ class Intake:
         if event_type == "DELETED":
             return False
         if observed_ms > before.seen_ms:
-            self._keep_state(replace(before, seen_ms=observed_ms))
+            self._news.keep(replace(before, seen_ms=observed_ms))
         return True
 
-    def _append_transition(self, read: Transition, last_sight_ms: int | None) -> bool:
-        history = self._histories.get(read.uid)
-        if history is None:
-            history = self._histories[read.uid] = History(self._known.keys.pop(read.uid, ()))
-        added = history.news(read, last_sight_ms=last_sight_ms)
-        if added is None:
-            return False
-        self._batch.transitions.append(added)
-        return True
-
-    def _append_description(self, read: Description, last_sight_ms: int | None) -> None:
-        body = self._known.bodies.get(read.uid)
-        if body == read.body:
-            return
-        self._known.bodies[read.uid] = read.body
-        if body is not None:
-            read = replace(read, from_ms=read.observed_ms, earliest_ms=last_sight_ms)
-        self._batch.descriptions.append(read)
-
-    def _remember(
-        self, translator: Translator, uid: str, raw: RawObject, *, observed_ms: int, gone: bool
-    ) -> None:
+    def _remember(self, kind: ObjectKind, uid: str, raw: RawObject, *, observed_ms: int, gone: bool) -> None:
         # Of Events we only need to know which reading was the newest: they are very many.
-        named = translator.kind != ObjectKind.EVENT
+        metadata = raw.metadata
+        named = kind is not _EVENT
         state = ObjectState(
             uid=uid,
-            kind=translator.kind,
-            namespace=(raw.metadata.namespace or "") if named else "",
-            name=(raw.metadata.name or "") if named else "",
-            resource_version=raw.metadata.resource_version or "",
+            kind=kind,
+            namespace=(metadata.namespace or "") if named else "",
+            name=(metadata.name or "") if named else "",
+            resource_version=metadata.resource_version or "",
             seen_ms=observed_ms,
         )
-        self._keep_state(state)
+        self._news.keep(state)
         if gone:
             self._end(state, earliest_ms=None, observed_ms=observed_ms)
 
     def _end(self, state: ObjectState, *, earliest_ms: int | None, observed_ms: int) -> None:
-        if state.kind != ObjectKind.EVENT:
-            self._append_transition(
-                Transition(
-                    uid=state.uid,
-                    kind=state.kind,
-                    moment=Moment.GONE,
-                    at_ms=observed_ms,
-                    observed_ms=observed_ms,
-                    earliest_ms=None if earliest_ms is None else min(earliest_ms, observed_ms),
-                ),
-                None,
-            )
-        self._keep_state(replace(state, gone_ms=observed_ms))
-        self._gone.add(state.uid, observed_ms)
-        self._histories.pop(state.uid, None)
-        self._known.keys.pop(state.uid, None)
-        self._known.bodies.pop(state.uid, None)
+        self._news.end(state, earliest_ms=earliest_ms, observed_ms=observed_ms)
         self._annotations.forget(state.uid)
-
-    def _keep_state(self, state: ObjectState) -> None:
-        self._known.objects[state.uid] = state
-        self._batch.objects[state.uid] = state
 
     # ------------------------------------------------------------ what cannot be read
 
@@ -341,14 +307,14 @@ class Intake:
     ) -> None:
         """Set aside a reading of which only the head makes sense: that it was seen, or is gone, counts."""
         uid = head.metadata.uid
-        before = self._known.objects.get(uid or "")
+        before = self._objects.get(uid or "")
         is_another = before is not None and before.kind != translator.kind
         if not is_another and before is not None and self._is_known(before, head, event_type, observed_ms):
             return
         self.set_aside(translator.kind, because, sample, observed_ms)
         if uid and event_type in SIGHTS and not is_another:
             gone = event_type == "DELETED"
-            self._remember(translator, uid, head, observed_ms=observed_ms, gone=gone)
+            self._remember(translator.kind, uid, head, observed_ms=observed_ms, gone=gone)
 
     def _read_items(
         self, translator: Translator, items: list[Payload], observed_ms: int
@@ -371,29 +337,32 @@ class Intake:
     # ------------------------------------------------------------ lists and epochs
 
     def _meet_cluster(self, translator: Translator, raw: RawObject) -> None:
-        if translator.kind == ObjectKind.NAMESPACE and raw.metadata.name == "kube-system":
+        if translator.kind is _NAMESPACE and raw.metadata.name == "kube-system":
             self.identify(raw.metadata.uid or "")
 
     def _begin_anew(self, kind: ObjectKind, position: Position) -> None:
+        self._forget_versions(kind, position)
+        self._positions.histories += 1
+
+    def _forget_versions(self, kind: ObjectKind, position: Position) -> None:
         """Versions of the old history say nothing about the new one."""
         if position.resource_version:
-            for state in [s for s in self._known.objects.values() if s.kind == kind]:
-                self._keep_state(replace(state, resource_version=""))
+            for state in [s for s in self._objects.values() if s.kind == kind]:
+                self._news.keep(replace(state, resource_version=""))
         position.epoch += 1
         position.resource_version = ""
-        self._positions.histories += 1
 
     def _end_absent(
         self, kind: ObjectKind, present: set[str | None], known_good_ms: int, observed_ms: int
     ) -> None:
         absent = [
             state
-            for state in self._known.objects.values()
+            for state in self._objects.values()
             if state.kind == kind and state.gone_ms is None and state.uid not in present
         ]
         for state in absent:
             self._end(state, earliest_ms=max(known_good_ms, state.seen_ms), observed_ms=observed_ms)
 
     def _flush_when_full(self) -> None:
-        if len(self) >= self._flush_rows:
+        if self._news.rows + len(self._aside) >= self._flush_rows:
             self.flush()

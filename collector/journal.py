@@ -56,6 +56,22 @@ class Troubled(msgspec.Struct, tag="troubled", kw_only=True):
     because: str
 
 
+class Accepted(msgspec.Struct, tag="accepted", kw_only=True):
+    """As `Intake.accepted`."""
+
+    at: int
+    group: str
+    kind: str
+
+
+class Removed(msgspec.Struct, tag="removed", kw_only=True):
+    """As `Intake.removed`."""
+
+    at: int
+    group: str
+    kind: str
+
+
 class Identified(msgspec.Struct, tag="identified", kw_only=True):
     """As `Intake.identify`."""
 
@@ -66,7 +82,7 @@ class Flushed(msgspec.Struct, tag="flushed"):
     """As `Intake.flush`."""
 
 
-Entry = Started | Seen | Listed | Troubled | Identified | Flushed
+Entry = Started | Seen | Listed | Troubled | Accepted | Removed | Identified | Flushed
 ENTRY = msgspec.json.Decoder(Entry)
 _ENCODER = msgspec.json.Encoder()
 
@@ -99,7 +115,7 @@ class Journal:
         self._file_bytes = min(file_bytes, max(1, most_bytes // 4))
         self._waiting: list[bytes] = [self.STARTED]
         folder.mkdir(parents=True, exist_ok=True)
-        self._path = self._next()
+        self._begin_file()
 
     def note(self, entry: Entry) -> None:
         """Take an entry; it is written with the next commit."""
@@ -120,36 +136,43 @@ class Journal:
             return
         text = b"\n".join(self._waiting) + b"\n"
         if self._rewrite is not None:
-            text = self._rewrite(text.decode()).encode()
+            # What is no UTF-8 is kept as it came, and set aside by whoever decodes it.
+            text = self._rewrite(text.decode(errors="surrogateescape")).encode(errors="surrogateescape")
         block = gzip.compress(text, _LEVEL, mtime=0)
-        with self._path.open("ab") as file:
+        try:
+            end = self._append(block)
+        except OSError as cause:
+            message = f"the journal cannot be written: {cause.strerror}"
+            raise OSError(cause.errno, message, str(self._path)) from cause
+        self._waiting.clear()
+        while self._older and sum(self._older.values()) + end > self._most_bytes:
+            oldest = next(iter(self._older))
+            oldest.unlink()
+            del self._older[oldest]
+        if end >= self._file_bytes:
+            self._begin_file()
+
+    def _append(self, block: bytes) -> int:
+        """Write a block down to the disk, or nothing of it; gives where the file ends now."""
+        # Without a buffer, for closing the file would write what is left in it after the cut.
+        with self._path.open("ab", buffering=0) as file:
             begin = file.tell()
             try:
-                file.write(block)
-                file.flush()
+                rest = memoryview(block)
+                while rest:
+                    rest = rest[file.write(rest) :]
                 os.fsync(file.fileno())
             except OSError:
                 os.truncate(self._path, begin)
                 raise
-            end = file.tell()
-        self._waiting.clear()
-        if end >= self._file_bytes:
-            self._path = self._next()
-            self._drop_oldest()
+            return file.tell()
 
-    def _next(self) -> Path:
+    def _begin_file(self) -> None:
         files = journal_files(self._folder)
+        # Each start begins a file too, so every commit looks whether all of them together are too large.
+        self._older = {path: path.stat().st_size for path in files}
         number = 1 + max((number_of(path) for path in files), default=0)
-        return self._folder / f"{number:08}{_SUFFIX}"
-
-    def _drop_oldest(self) -> None:
-        files = journal_files(self._folder)
-        size = sum(path.stat().st_size for path in files)
-        for path in files[:-1]:
-            if size <= self._most_bytes:
-                return
-            size -= path.stat().st_size
-            path.unlink()
+        self._path = self._folder / f"{number:08}{_SUFFIX}"
 
 
 def journal_files(folder: Path) -> list[Path]:
@@ -219,6 +242,16 @@ class JournaledIntake:
         )
         self._intake.troubled(translator, because, observed_ms)
 
+    def accepted(self, translator: Translator, observed_ms: int) -> None:
+        """As `Intake.accepted`."""
+        self._journal.note(Accepted(at=observed_ms, group=translator.group, kind=translator.api_kind))
+        self._intake.accepted(translator, observed_ms)
+
+    def removed(self, translator: Translator, observed_ms: int) -> None:
+        """As `Intake.removed`."""
+        self._journal.note(Removed(at=observed_ms, group=translator.group, kind=translator.api_kind))
+        self._intake.removed(translator, observed_ms)
+
     def identify(self, cluster_uid: str) -> None:
         """As `Intake.identify`."""
         self._journal.note(Identified(uid=cluster_uid))
@@ -233,4 +266,4 @@ class JournaledIntake:
 def _raw(payload: Payload) -> msgspec.Raw:
     if isinstance(payload, msgspec.Raw):
         return payload
-    return msgspec.Raw(payload if isinstance(payload, bytes) else msgspec.json.encode(payload))
+    return msgspec.Raw(msgspec.json.encode(payload) if isinstance(payload, dict) else bytes(payload))

@@ -39,7 +39,7 @@ class Translator:
             FactError: it is not.
         """
         # Items of a list of a built-in kind do not say what they are.
-        if raw.kind and (raw.kind, api_group(raw.api_version)) != (self.api_kind, self.group):
+        if raw.kind and (raw.kind != self.api_kind or api_group(raw.api_version) != self.group):
             message = f"kind {raw.kind} ({raw.api_version}): expected {self.api_kind} here"
             raise FactError(message)
         # Of an Event only what it is about is kept.

@@ -25,6 +25,7 @@ from domain.window import Clock
 
 # A reader that waits for the head of an answer cannot be woken; it holds nothing, so we leave it.
 _JOIN_SECONDS = 2.0
+_LOOK_SECONDS = 0.2
 _IDENTITY_PATH = "/api/v1/namespaces/kube-system"
 _OK = 200
 _REFUSED = (403, 404)
@@ -91,13 +92,15 @@ def run_cluster(  # noqa: PLR0913 - everything that it uses is given to it
 
     try:
         failures = 0
-        while not stop.is_set() and (because := _identify(connection, shared, pace)):
+        while not stop.is_set() and (because := crew.ask(lambda: _identify(connection, shared, pace))):
             failures += 1
             trouble(because)
             stop.wait(delay_seconds(failures, pace, draw=draw()))
         for kind, reader in readers.items():
             crew.start(kind, reader)
         while not stop.wait(pace.flush_seconds):
+            for reader in readers.values():
+                reader.settle()
             shared.flush()
     finally:
         stop.set()
@@ -140,6 +143,25 @@ class _Crew:
         )
         self._threads.append(thread)
         thread.start()
+
+    def ask(self, question: Callable[[], str]) -> str:
+        """The answer to a question that cannot be woken; empty when we are told to stop meanwhile."""
+        answers: list[str] = []
+        answered = threading.Event()
+
+        def run() -> None:
+            try:
+                answers.append(question())
+            except BaseException as error:  # noqa: BLE001 - it crosses to the thread that waits for it
+                self._crash = self._crash or error
+                self._stop.set()
+            finally:
+                answered.set()
+
+        threading.Thread(target=run, name=f"{self._cluster}/identity", daemon=True).start()
+        while not answered.wait(_LOOK_SECONDS) and not self._stop.is_set():
+            pass
+        return answers[0] if answers else ""
 
     def join(self) -> None:
         give_up = monotonic() + _JOIN_SECONDS

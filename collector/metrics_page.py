@@ -1,5 +1,6 @@
 """One question to a `/metrics` of anybody, with a limit of time and of size."""
 
+from time import monotonic
 from typing import Final
 
 import requests
@@ -7,6 +8,8 @@ import requests
 from domain.errors import UnreachableError
 
 _TIMEOUT_SECONDS: Final = (3, 10)
+# The time-out of a read begins anew with each byte.
+_MOST_SECONDS: Final = 30.0
 _MOST_BYTES: Final = 64 << 20
 _PATH: Final = "/metrics"
 
@@ -18,6 +21,7 @@ def metrics_page(url: str) -> str:
     Raises:
         UnreachableError: it does not answer in time, or not with metrics.
     """
+    give_up = monotonic() + _MOST_SECONDS
     asked = url if url.endswith(_PATH) else url.rstrip("/") + _PATH
     try:
         with requests.get(asked, timeout=_TIMEOUT_SECONDS, stream=True) as answer:
@@ -25,6 +29,9 @@ def metrics_page(url: str) -> str:
             body = bytearray()
             for piece in answer.iter_content(1 << 16):
                 body += piece
+                if monotonic() > give_up:
+                    message = f"{asked}: not read to its end in {_MOST_SECONDS:.0f} s"
+                    raise UnreachableError(message)
                 if len(body) > _MOST_BYTES:
                     message = f"{asked}: an answer of more than {_MOST_BYTES:,} bytes; expected metrics"
                     raise UnreachableError(message)

@@ -23,6 +23,10 @@ class Position:
     last_error: str = ""
     restarts: int = 0
     patience_ms: int = 0
+    # The stretch that is going on is three numbers: each line of a watch makes it longer.
+    _begun_ms: int = 0
+    _last_ms: int | None = None
+    _resumed: bool = False
     _sights: list[Stretch] = field(default_factory=list)
 
     def sighted(self, at_ms: int, *, resumed: bool) -> None:
@@ -31,22 +35,35 @@ class Position:
 
         A watch that went on after a silence has missed nothing of it.
         """
-        last = self._sights[-1] if self._sights else None
-        if last is not None and last.start_ms < at_ms <= last.end_ms:
-            return
-        if last is not None and last.end_ms < at_ms <= last.end_ms + self.patience_ms:
-            self._sights[-1] = Stretch(start_ms=last.start_ms, end_ms=at_ms, resumed=last.resumed)
+        last_ms = self._last_ms
+        if last_ms is not None and self._begun_ms <= at_ms <= last_ms:
+            self._resumed &= resumed or at_ms > self._begun_ms
+        elif last_ms is not None and last_ms < at_ms <= last_ms + self.patience_ms:
+            self._last_ms = at_ms
         else:
-            self._sights.append(Stretch(start_ms=at_ms, end_ms=at_ms, resumed=resumed))
+            self._end_stretch()
+            self._begun_ms = self._last_ms = at_ms
+            self._resumed = resumed
 
     def sights(self) -> list[Stretch]:
         """What was seen since it was asked last."""
+        self._end_stretch()
         given, self._sights = merged(self._sights, self.patience_ms), []
         return given
 
+    def _end_stretch(self) -> None:
+        if self._last_ms is not None:
+            stretch = Stretch(start_ms=self._begun_ms, end_ms=self._last_ms, resumed=self._resumed)
+            self._sights.append(stretch)
+            self._last_ms = None
+
     def advance(self, resource_version: str, observed_ms: int) -> None:
         """A line of the watch was read; one that is replayed does not take us back."""
-        self.sighted(observed_ms, resumed=True)
+        last_ms = self._last_ms
+        if last_ms is not None and last_ms < observed_ms <= last_ms + self.patience_ms:
+            self._last_ms = observed_ms  # as `sighted` does, for all but the first of very many lines
+        else:
+            self.sighted(observed_ms, resumed=True)
         if resource_version and not is_older(resource_version, self.resource_version):
             self.resource_version = resource_version
         self.seen_ms = max(self.seen_ms, observed_ms)

@@ -19,8 +19,7 @@ Strings = dict[str, str]
 # A quantity is a string or a number; one that counts GPUs is checked when it is read.
 Quantities = dict[str, str | int | float]
 NOT_WRITTEN = msgspec.Raw()
-# Bytes of what is absent.
-ABSENT = (b"", b"null")
+NULL = msgspec.Raw(b"null")
 _REMEMBERED = 1 << 12
 
 
@@ -68,14 +67,18 @@ _STRINGS = msgspec.json.Decoder(Strings | None)
 _OWNERS = msgspec.json.Decoder(list[OwnerReference] | None)
 
 
-@lru_cache(_REMEMBERED)
-def _strings(written: bytes) -> Strings | None:
+def strings(written: bytes | msgspec.Raw) -> Strings | None:
+    """Labels or annotations, as `Metadata` keeps them written."""
     return _STRINGS.decode(written) if written else None
 
 
-@lru_cache(_REMEMBERED)
-def _owners(written: bytes) -> list[OwnerReference] | None:
+def references(written: bytes | msgspec.Raw) -> list[OwnerReference] | None:
+    """Owners, as `Metadata` keeps them written."""
     return _OWNERS.decode(written) if written else None
+
+
+_strings = lru_cache(_REMEMBERED)(strings)
+_owners = lru_cache(_REMEMBERED)(references)
 
 
 class RawObject(Part):

@@ -12,10 +12,12 @@ from collector.decoding import UNREADABLE
 from collector.intake import Intake
 from collector.journal import (
     ENTRY,
+    Accepted,
     Entry,
     Flushed,
     Identified,
     Listed,
+    Removed,
     Seen,
     Started,
     Troubled,
@@ -105,7 +107,7 @@ class _Player:
                 self.flush()
             case Identified():
                 self._intake.identify(entry.uid)
-            case Seen() | Listed() | Troubled():
+            case Seen() | Listed() | Troubled() | Accepted() | Removed():
                 self._play_of_kind(entry)
 
     def flush(self) -> None:
@@ -115,7 +117,7 @@ class _Player:
         known = self._sink.known(self._cluster)
         return Intake(self._cluster, self._sink, known, checkpoint_keys=self._checkpoint_keys)
 
-    def _play_of_kind(self, entry: Seen | Listed | Troubled) -> None:
+    def _play_of_kind(self, entry: Seen | Listed | Troubled | Accepted | Removed) -> None:
         translator = find(entry.group, entry.kind)
         if translator is None:
             self.not_read[f"kind {entry.kind} of group {entry.group!r}: there is no translator for it"] += 1
@@ -123,7 +125,9 @@ class _Player:
             _give(self._intake, translator, entry)
 
 
-def _give(intake: Intake, translator: Translator, entry: Seen | Listed | Troubled) -> None:
+def _give(
+    intake: Intake, translator: Translator, entry: Seen | Listed | Troubled | Accepted | Removed
+) -> None:
     match entry:
         case Seen():
             intake.see(translator, entry.event, msgspec.Raw(entry.object), entry.at)
@@ -131,3 +135,7 @@ def _give(intake: Intake, translator: Translator, entry: Seen | Listed | Trouble
             intake.relisted(translator, entry.items, entry.version, entry.at)
         case Troubled():
             intake.troubled(translator, entry.because, entry.at)
+        case Accepted():
+            intake.accepted(translator, entry.at)
+        case Removed():
+            intake.removed(translator, entry.at)

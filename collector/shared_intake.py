@@ -37,6 +37,12 @@ class TakesIn(Protocol):
     def troubled(self, translator: Translator, because: str, observed_ms: int) -> None:
         """As `Intake.troubled`."""
 
+    def accepted(self, translator: Translator, observed_ms: int) -> None:
+        """As `Intake.accepted`."""
+
+    def removed(self, translator: Translator, observed_ms: int) -> None:
+        """As `Intake.removed`."""
+
     def identify(self, cluster_uid: str) -> None:
         """As `Intake.identify`."""
 
@@ -59,7 +65,7 @@ class SharedIntake:
         self,
         translator: Translator,
         event_type: str,
-        payload: bytes,
+        payload: Payload,
         observed_ms: int,
         *,
         read: RawObject | None = None,
@@ -79,6 +85,16 @@ class SharedIntake:
         """As `Intake.troubled`."""
         with self._lock:
             self._intake.troubled(translator, because, observed_ms)
+
+    def accepted(self, translator: Translator, observed_ms: int) -> None:
+        """As `Intake.accepted`."""
+        with self._lock:
+            self._intake.accepted(translator, observed_ms)
+
+    def removed(self, translator: Translator, observed_ms: int) -> None:
+        """As `Intake.removed`."""
+        with self._lock:
+            self._intake.removed(translator, observed_ms)
 
     def identify(self, cluster_uid: str) -> None:
         """As `Intake.identify`."""

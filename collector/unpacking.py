@@ -30,7 +30,7 @@ class CarefulFile:
 
     def _split(self) -> Iterator[bytes]:
         held: list[bytes] = []
-        for piece in self._pieces():
+        for piece in self.pieces():
             first, *others = piece.split(b"\n")
             held.append(first)
             if others:
@@ -43,9 +43,10 @@ class CarefulFile:
 
     def whole(self) -> bytes:
         """All that can be read."""
-        return b"".join(self._pieces())
+        return b"".join(self.pieces())
 
-    def _pieces(self) -> Iterator[bytes]:
+    def pieces(self) -> Iterator[bytes]:
+        """What can be read, as it comes."""
         if self._path is None:
             return
         given = 0

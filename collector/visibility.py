@@ -1,4 +1,4 @@
-"""Kueue's visibility API: who waits in a ClusterQueue, in the order in which Kueue would admit."""
+"""Kueue's visibility API: who waits in a queue, in the order in which Kueue would admit."""
 
 from typing import Final
 
@@ -18,11 +18,13 @@ _NOT_FOUND: Final = 404
 
 
 class Visible:
-    """Where the API is, for discovery; versions in order of preference."""
+    """Where the API is, for discovery; versions in order of preference. It serves both resources or none."""
 
     group = GROUP
     versions = ("v1beta2", "v1beta1")
     resource = "clusterqueues/pendingworkloads"
+    # What an account of some namespaces may be granted, by a Role in each.
+    namespaced_resource = "localqueues/pendingworkloads"
 
 
 class _Metadata(msgspec.Struct, gc=False):
@@ -49,6 +51,10 @@ class Untold(Exception):  # noqa: N818 (it is an answer, not an error)
     """The API tells nothing; says why, as the mark of a source does."""
 
 
+class Refused(Untold):
+    """The account may not ask this; it may ask something else."""
+
+
 def version_of(connection: Asks) -> str:
     """The version that the cluster serves; raises Untold."""
     found = discover(connection, Visible())
@@ -61,12 +67,22 @@ def version_of(connection: Asks) -> str:
 
 def pending_in(connection: Asks, version: str, queue: str) -> list[Pending]:
     """
-    Who waits in a queue, at most `MOST`; nobody in one that is not there any more.
+    Who waits in a ClusterQueue, at most `MOST`; nobody in one that is not there any more.
 
     Raises:
-        Untold: it was refused, the leader of Kueue changes, or the answer cannot be read.
+        Refused: the account may not ask.
+        Untold: the leader of Kueue changes, or the answer cannot be read.
     """
-    path = f"/apis/{GROUP}/{version}/clusterqueues/{queue}/pendingworkloads"
+    return _pending(connection, f"/apis/{GROUP}/{version}/clusterqueues/{queue}/pendingworkloads")
+
+
+def pending_in_local(connection: Asks, version: str, namespace: str, queue: str) -> list[Pending]:
+    """Who waits in a LocalQueue, with the positions in its ClusterQueue too; otherwise as `pending_in`."""
+    path = f"/apis/{GROUP}/{version}/namespaces/{namespace}/localqueues/{queue}/pendingworkloads"
+    return _pending(connection, path)
+
+
+def _pending(connection: Asks, path: str) -> list[Pending]:
     try:
         answer = connection.get(path, {"limit": str(MOST)})
         if answer.status == _NOT_FOUND:
@@ -77,6 +93,8 @@ def pending_in(connection: Asks, version: str, queue: str) -> list[Pending]:
         message = f"retry: GET {path}: {cause}"
         raise Untold(message) from cause
     told = refused(f"GET {path}", answer.status, answer.body, answer.headers)
-    label = Outcome.NO_PERMISSION if told.outcome is Outcome.NO_PERMISSION else "retry"
-    message = f"{label}: {told.because}"
+    if told.outcome is Outcome.NO_PERMISSION:
+        message = f"{Outcome.NO_PERMISSION}: {told.because}"
+        raise Refused(message)
+    message = f"retry: {told.because}"
     raise Untold(message)

@@ -1,11 +1,12 @@
 """How translators word facts: instants, owners, conditions, quantities, descriptions."""
 
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import lru_cache
 
 import msgspec
 
-from collector.raw import Condition, Metadata, Quantities, RawObject, Taint
+from collector.raw import Condition, Metadata, OwnerReference, Quantities, RawObject, Taint
 from domain.errors import FactError, QuantityError, UsageError
 from domain.facts import Description, Moment, ObjectKind, Transition
 from domain.objects import Body, Owner, Resources
@@ -19,9 +20,9 @@ _FIRST_CREATION_MS = parse_instant("2000-01-01T00:00:00Z")
 # Clocks differ, but not by more than a day.
 _AHEAD_MS = 24 * MS_PER_HOUR
 _MOST_DEVICES = 1_000_000
+# To find a member of an enum takes Python as long as to make a fact of it.
+_CREATED, _CONDITION = Moment.CREATED, Moment.CONDITION
 _BODY = msgspec.json.Encoder(order="deterministic")
-# Objects repeat their stamps in each reading; parsing one again would cost ten times as much.
-_parsed = lru_cache(maxsize=1 << 16)(parse_instant)
 
 
 def instant(text: str | None) -> int | None:
@@ -34,10 +35,16 @@ def instant(text: str | None) -> int | None:
     if not text:
         return None
     try:
-        at_ms = _parsed(text)
+        return _parsed(text)
     except UsageError as cause:
         message = f"time stamp {text!r}: expected RFC 3339, for example 2026-11-29T15:14:06Z"
         raise FactError(message) from cause
+
+
+# Objects repeat their stamps in each reading; parsing one again would cost ten times as much.
+@lru_cache(maxsize=1 << 16)
+def _parsed(text: str) -> int | None:
+    at_ms = parse_instant(text)
     return None if at_ms == _GO_ZERO_MS else at_ms
 
 
@@ -84,7 +91,7 @@ def created(raw: RawObject, kind: ObjectKind, observed_ms: int) -> Transition:
     return Transition(
         uid=uid_of(raw),
         kind=kind,
-        moment=Moment.CREATED,
+        moment=_CREATED,
         at_ms=observed_ms if at_ms is None else at_ms,
         observed_ms=observed_ms,
         earliest_ms=0 if at_ms is None else None,
@@ -115,7 +122,7 @@ def condition(of: Transition, written: Condition, *, amount: int | None = None) 
     if at_ms is None:
         return seen(
             of,
-            Moment.CONDITION,
+            _CONDITION,
             subject=written.type or "",
             state=written.status or "",
             reason=written.reason or "",
@@ -125,7 +132,7 @@ def condition(of: Transition, written: Condition, *, amount: int | None = None) 
     return Transition(
         uid=of.uid,
         kind=of.kind,
-        moment=Moment.CONDITION,
+        moment=_CONDITION,
         at_ms=at_ms,
         observed_ms=of.observed_ms,
         subject=written.type or "",
@@ -148,11 +155,12 @@ def body_text(body: Body) -> bytes:
 
 def described(raw: RawObject, of: Transition, body: bytes) -> Description:
     """As `description`, where the body was written already."""
+    metadata = raw.metadata
     return Description(
         uid=of.uid,
         kind=of.kind,
-        namespace=raw.metadata.namespace or "",
-        name=raw.metadata.name or "",
+        namespace=metadata.namespace or "",
+        name=metadata.name or "",
         from_ms=of.at_ms,
         observed_ms=of.observed_ms,
         body=body,
@@ -161,21 +169,26 @@ def described(raw: RawObject, of: Transition, body: bytes) -> Description:
 
 def owner(metadata: Metadata) -> Owner | None:
     """The controlling owner; None where no reference has `controller: true`."""
-    return next(iter(owners(metadata, controller_only=True)), None)
+    return next(owners_of(metadata.owner_references, controller_only=True), None)
 
 
-def owners(metadata: Metadata, *, controller_only: bool = False) -> tuple[Owner, ...]:
-    """All owner references, or the controlling one only."""
-    return tuple(
-        Owner(
-            api_group=api_group(reference.api_version),
-            kind=reference.kind or "",
-            name=reference.name or "",
-            uid=reference.uid or "",
-        )
-        for reference in metadata.owner_references or ()
-        if reference.controller or not controller_only
-    )
+def owners(metadata: Metadata) -> tuple[Owner, ...]:
+    """All owner references."""
+    return tuple(owners_of(metadata.owner_references))
+
+
+def owners_of(
+    references: Iterable[OwnerReference] | None, *, controller_only: bool = False
+) -> Iterator[Owner]:
+    """The owners that these references name, or the controlling one only."""
+    for reference in references or ():
+        if reference.controller or not controller_only:
+            yield Owner(
+                api_group=api_group(reference.api_version),
+                kind=reference.kind or "",
+                name=reference.name or "",
+                uid=reference.uid or "",
+            )
 
 
 @lru_cache
@@ -193,7 +206,7 @@ def gpu_counts(written: Quantities | None) -> Resources:
     """The GPU resources of a resource list, zero left out; other resources are not read."""
     counts: Resources = {}
     for name, value in (written or {}).items():
-        if is_gpu_resource(name) and (count := _devices(str(value))):
+        if _is_gpu(name) and (count := _devices(str(value))):
             counts[name] = count
     return counts
 
@@ -206,6 +219,9 @@ def other_milli(written: Quantities | None) -> Resources:
         if milli > 0:
             found[name] = min(milli, _LARGEST_MILLI)
     return found
+
+
+_is_gpu = lru_cache(is_gpu_resource)
 
 
 @lru_cache

@@ -13,6 +13,7 @@ Every error that the product raises on purpose.
     |   `-- PolicyError           3: a threshold makes no sense
     |-- ForbiddenError            4: the viewer may not see or do this
     `-- UnreachableError          5: another part or system does not answer
+        `-- NotYetError           5: it does not know yet; ask it again
 
 A message says what was given, where, what was expected and what to do.
 """
@@ -78,3 +79,11 @@ class UnreachableError(ProductError):
     """Another part, or another system, does not answer."""
 
     exit_code = 5
+
+
+class NotYetError(UnreachableError):
+    """What was asked for is not known yet, and will be in `retry_after_seconds` or soon after."""
+
+    def __init__(self, message: str, *, retry_after_seconds: int) -> None:
+        super().__init__(message)
+        self.retry_after_seconds = retry_after_seconds

@@ -26,28 +26,60 @@ HEALTH_FIELDS: Final = {
     "DCGM_FI_DEV_ROW_REMAP_FAILURE": FaultKind.ROW_REMAP_FAILURE,
 }
 
-# What XIDs mean, in NVIDIA's words (XID catalog), and whether hardware or driver failed rather than the
-# program. A number that is not here is told as it is, and nobody is blamed for it.
+# What XIDs mean, in NVIDIA's words, and whether the machine failed rather than the program. A number that is
+# not here is told as it is, and nobody is blamed for it.
+#
+# Source: the Xid catalog of NVIDIA (release 610, for GPUs from Ampere on),
+# https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html. Of the machine is a number whose
+# immediate action there is for the GPU, its link or its node (RESET_GPU, RESTART_BM, CHECK_MECHANICALS, the
+# workflows of 48 and of NVLink), and not for the application (RESTART_APP, CHECK_APP) or for nobody (IGNORE).
+# It is otherwise for these:
+# - 94: the program is to be started again, for it alone was hit; what hit it is a memory that failed.
+# - 109: the GPU is to be reset. NVIDIA's own device plugin counts it as an error of the application, with
+#   13, 31, 43, 45 and 68 (NVIDIA/k8s-device-plugin, internal/rm/health.go): nobody is blamed.
+# - 155: the GPU is to be reset, and what the user's software did is to be looked at: nobody is blamed.
+# - 61: unused from Ampere on; of older GPUs the GPU debug guidelines say to reset it.
+# - 167, 171, 172: too new to have an action; what they name cannot come from a program.
 _XIDS: Final = {
+    8: ("GPU stopped processing", False),
     13: ("Graphics engine exception", False),
     31: ("GPU memory page fault", False),
+    32: ("Invalid or corrupted push buffer stream", False),
     43: ("GPU stopped processing", False),
     45: ("Preemptive cleanup, due to previous errors", False),
+    46: ("GPU stopped processing, timeout", True),
     48: ("Double bit ECC error", True),
+    54: ("Auxiliary power is not connected", True),
     61: ("Internal micro-controller breakpoint", True),
     62: ("Internal micro-controller halt", True),
     63: ("ECC page retirement or row remapping", False),
     64: ("ECC page retirement or row remapping failure", True),
+    68: ("Video decoder exception", False),
+    69: ("Graphics engine class error", False),
     74: ("NVLink error", True),
     79: ("GPU has fallen off the bus", True),
     92: ("High single-bit ECC error rate", False),
     94: ("Contained ECC error", True),
     95: ("Uncontained ECC error", True),
     109: ("Context switch timeout error", False),
+    110: ("Security fault error", True),
     119: ("GSP RPC timeout", True),
     120: ("GSP error", True),
+    136: ("NVLink training failed", True),
     140: ("Unrecovered ECC error", True),
+    143: ("GPU initialization error", True),
+    144: ("NVLink SAW error", True),
+    145: ("NVLink RLW error", True),
+    146: ("NVLink TLW error", True),
+    149: ("NVLink NETIR error", True),
+    150: ("NVLink MSE error", True),
     154: ("GPU recovery action changed", False),
+    155: ("NVLink error defined by software", False),
+    156: ("Resource retirement", True),
+    158: ("GPU fatal timeout", True),
+    167: ("PCIe fatal timeout", True),
+    171: ("Uncorrectable DRAM error", True),
+    172: ("Uncorrectable SRAM error", True),
 }
 
 

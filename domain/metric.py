@@ -122,6 +122,8 @@ LABELS: Mapping[str, Tells] = {
     "rule": Tells.NOTHING,
     # Which error a GPU had, whoever was on it.
     "xid": Tells.NOTHING,
+    # Of a queue, which the label `queue` tells.
+    "condition": Tells.NOTHING,
     "quantile": Tells.NOTHING,
     "estimator": Tells.NOTHING,
     "bound": Tells.NOTHING,

@@ -238,7 +238,7 @@ class PodGroup:
     """
     A PodGroup of Volcano, scheduler-plugins, KAI or Kubernetes.
 
-    A job from a table of another scheduler is described alike. Phases are kept as transitions.
+    Phases are kept as transitions.
     """
 
     owner: Owner | None
@@ -246,6 +246,17 @@ class PodGroup:
     min_member: int
     queue: str
     priority_class: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportedJob(PodGroup):
+    """
+    A job from a table of another scheduler, described like a PodGroup with one member.
+
+    `nodes` is how many nodes it spread over, or asked for: one pod stands for all of them.
+    """
+
+    nodes: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -367,5 +378,6 @@ BODY_TYPES: dict[ObjectKind, type[Body]] = {
     ObjectKind.RESOURCE_SLICE: ResourceSlice,
     ObjectKind.DEVICE_CLASS: DeviceClass,
     **dict.fromkeys(POD_GROUPS, PodGroup),
+    ObjectKind.IMPORTED_JOB: ImportedJob,
     **dict.fromkeys(JOB_OBJECTS, JobObject),
 }

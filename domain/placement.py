@@ -6,15 +6,15 @@ itself puts on nodes, for a node that is not ready or cordoned takes no new pod 
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 NODE_NAME = "metadata.name"
 _KEEPS_AWAY = frozenset({"NoSchedule", "NoExecute"})
 SYSTEM_TAINTS = "node.kubernetes.io/"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
+class Rule(Struct, frozen=True, kw_only=True, gc=False):
     """One expression of node affinity; a field of the node stands as a label of the field's name."""
 
     key: str
@@ -50,8 +50,7 @@ class Rule:
         return there > bound if self.operator == "Gt" else there < bound
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Toleration:
+class Toleration(Struct, frozen=True, kw_only=True, gc=False):
     """A taint that the pod bears; an empty key with `Exists` is any, an empty effect is all."""
 
     key: str
@@ -68,8 +67,7 @@ class Toleration:
         return self.key == key and self.value == value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Placement:
+class Placement(Struct, frozen=True, kw_only=True, gc=False):
     """
     What a pod wants of its node: all of `labels`, and one of the `terms`, of each all rules.
 

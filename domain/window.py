@@ -9,6 +9,8 @@ from domain.errors import UsageError
 
 MS_PER_SECOND = 1000
 MS_PER_HOUR = 3_600_000
+# Clocks differ; a stamp that is ahead of ours by more is wrong.
+CLOCK_SKEW_MS = 60 * MS_PER_SECOND
 _DAY_MS = 24 * MS_PER_HOUR
 _LONGEST_DURATION_MS = 36_525 * _DAY_MS  # 100 years
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -23,8 +23,10 @@ from service import (
     fault_rows,
     gaps,
     observation,
+    pending,
     positions,
     quota_documents,
+    refusals,
     sources,
     unknown_names,
     workloads,
@@ -57,7 +59,7 @@ order by team
 # pool in which it had stood by then.
 _STANDS: Final = """
 select distinct cluster, team, queue, null as pool
-from gpu_workload
+from gpu_work
 where submitted_ms < $as_of_ms
 union
 select distinct cluster, team, queue, pool
@@ -127,7 +129,10 @@ class Answers:
                 replace(question, as_of_ms=as_of_ms, window=length if metric.windowed else None),
                 samples=metric.rests_on_samples,
             ),
-            hints=self.hints(question.filters, question.view),
+            hints=(
+                *self.hints(question.filters, question.view),
+                *self.refusals(replace(question, as_of_ms=as_of_ms), (name,)),
+            ),
             rows=(Sample.undefined({}, because),) if because else self._samples(metric, rows, ask, question),
         )
 
@@ -154,6 +159,12 @@ class Answers:
     def workload(self, uid: str, as_of_ms: int | None = None) -> Record | None:
         """One workload with its spans and attempts; None where there is none."""
         return workloads.detail(self.store, uid, self.as_of_ms(as_of_ms))
+
+    def pending_workloads(self, question: ListQuestion) -> Listing:
+        """A page of the workloads that wait for quota, in Kueue's order."""
+        question = replace(question, filters=self._present_names(question.filters))
+        listing = pending.listing(self.store, question, self.as_of_ms(question.as_of_ms))
+        return replace(listing, hints=self.hints(question.filters))
 
     def chargeback(self, month: str, question: Question) -> Record:
         """The statement of a month; raises UsageError where there is no such month or dimension."""
@@ -300,6 +311,16 @@ class Answers:
         """What is odd about names in filters, a sentence each: see `service.unknown_names`."""
         also = {"team": {*self.tenancy.renamed, *self.tenancy.renamed.values(), UNASSIGNED}}
         return unknown_names.hints(self.store, self._present_names(filters), also=also, view=view)
+
+    def refusals(self, question: Question, metrics: Collection[str]) -> tuple[str, ...]:
+        """What these metrics lack because it may not be read, a sentence each: see `service.refusals`."""
+        return refusals.hints(
+            self.store,
+            [REGISTRY[name].sql for name in metrics],
+            self.as_of_ms(question.as_of_ms),
+            policy=self.policy,
+            clusters=question.filters.get("cluster", ()),
+        )
 
     def _present_names(self, filters: Filters) -> Filters:
         """A team is found by its earlier names too."""

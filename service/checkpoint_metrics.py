@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from collector.dcgm.exposition import labels_of, readings
 from collector.metrics_page import metrics_page
 from domain.checkpoint import CheckpointReport, ToldBy
-from domain.errors import ProductError, UnreachableError
+from domain.errors import NotYetError, ProductError, UnreachableError
 from domain.window import MS_PER_SECOND
 from service.checkpoint_settings import CheckpointMetricSettings
 from service.checkpoints import Checkpoints
@@ -48,6 +48,8 @@ class CheckpointPoller:
             )
             try:
                 told = self._checkpoints.take(report, by=ToldBy.METRIC)
+            except NotYetError:
+                continue  # as a pod that we have not seen yet: it is asked for again
             except ProductError as error:
                 log.warning("a checkpoint was not kept, it is read again: %s", error)
                 continue

@@ -7,13 +7,16 @@ from api.answers import Record
 from collector.checkpoints import SKEW_MS, refusal, written
 from collector.decoding import Payload
 from domain.checkpoint import CheckpointReport, ToldBy
-from domain.errors import UsageError
+from domain.errors import NotYetError, UsageError
 from domain.window import Clock, format_instant
+from service.first_cut import FirstCut
 from store.embedded import Store
 
 # Takes an object of ours in, and returns when it is committed: cluster, object, instant of its arrival.
 Tell: TypeAlias = Callable[[str, Payload, int], None]
 
+# The first cut comes with the next tick, or with the one after the pods were listed.
+_ASK_AGAIN_SECONDS: Final = 5
 # One row per object that a report may mean: by uid, or by name the pods or the others. An object whose
 # workload is not cut yet has no team.
 _NAMED: Final = """
@@ -63,13 +66,17 @@ class Checkpoints:
         clusters: those that are read now; only of their work anything can be told.
         tell: takes a report in.
         clock: when a report arrives.
+        first_cut: knows whether a name that is not found stands for nothing.
     """
 
-    def __init__(self, store: Store, clusters: Collection[str], tell: Tell, clock: Clock) -> None:
+    def __init__(
+        self, store: Store, clusters: Collection[str], tell: Tell, clock: Clock, *, first_cut: FirstCut
+    ) -> None:
         self._store = store
         self._clusters = clusters
         self._tell = tell
         self._clock = clock
+        self._first_cut = first_cut
 
     def take(
         self, report: CheckpointReport, *, by: ToldBy, teams: Collection[str] | None = None
@@ -83,13 +90,21 @@ class Checkpoints:
         Raises:
             UsageError: the cluster is not one that is read.
             UnreachableError: it is not read just now.
+            NotYetError: nothing is known by that name, and what runs now was not cut into lives yet.
         """
         cluster = self._cluster(report.cluster)
         now_ms = self._clock.now_ms()
         at_ms = now_ms if report.at_ms is None else report.at_ms
         found = self._meant(cluster, report, at_ms, teams)
         if found is None:
-            return None
+            if self._first_cut.is_done(cluster):
+                return None
+            # Whoever may not see it hears the same of work that is there.
+            message = (
+                f"cluster {cluster} is being read, and whose work there is will be known in seconds: "
+                "tell it again"
+            )
+            raise NotYetError(message, retry_after_seconds=_ASK_AGAIN_SECONDS)
         uid, since_ms = found["uid"], found["created_ms"]
         known = self._store.rows(_KNOWN, {"cluster": cluster, "uid": uid, "at_ms": at_ms})
         because = refusal(at_ms, since_ms=since_ms, observed_ms=now_ms)

@@ -3,7 +3,7 @@
 import logging
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 from collector import checkpoints
@@ -14,7 +14,7 @@ from collector.kube.client import Connection
 from collector.live import run_cluster
 from collector.shared_intake import SharedIntake, TakesIn
 from collector.translator import TRANSLATORS
-from domain.errors import ProductError, SettingsError, UnreachableError
+from domain.errors import ProductError, SettingsError, StoreBrokenError, UnreachableError
 from domain.window import MS_PER_HOUR, SystemClock, format_instant
 from service.alarms import Alarms
 from service.forgotten import Forgotten
@@ -27,6 +27,7 @@ from store.limits import size_bytes
 log = logging.getLogger("gpuledger.collecting")
 # A watch can be replayed for minutes, as far back as its API server keeps changes.
 _GONE_KEPT_MS = 2 * MS_PER_HOUR
+_AGAIN_SECONDS = 1.0
 
 
 @dataclass(slots=True)
@@ -38,6 +39,11 @@ class _Running:
     threads: list[threading.Thread] = field(default_factory=list)
     connections: dict[str, Connection] = field(default_factory=dict)
     intakes: dict[str, SharedIntake] = field(default_factory=dict)
+
+    def new_stop(self) -> threading.Event:
+        stop = threading.Event()
+        self.stops.append(stop)
+        return stop
 
 
 class Collectors:
@@ -76,9 +82,17 @@ class Collectors:
         Raises:
             SettingsError: a kubeconfig is wrong.
         """
-        self._running = _Running()
+        self._running = running = _Running()
         for cluster in self._settings.clusters:
-            self._running.threads.append(self._collect(cluster, self._running))
+            stop = running.new_stop()
+            self._open(cluster, running, stop)
+            self._read(cluster, running, stop)
+
+    def _resume(self) -> None:
+        """As `start`; what cannot be opened now, for example because the disk is full, is tried again."""
+        self._running = running = _Running()
+        for cluster in self._settings.clusters:
+            self._read(cluster, running, running.new_stop())
 
     def stop(self) -> None:
         """Commit what was read, and read no more; stopping twice does nothing."""
@@ -98,7 +112,7 @@ class Collectors:
             yield
         finally:
             if were_running:
-                self.start()
+                self._resume()
 
     def tell(self, cluster: str, payload: Payload, observed_ms: int) -> None:
         """
@@ -121,7 +135,8 @@ class Collectors:
     def check_credentials(self, now_ms: int) -> None:
         """Let an alarm sound for each cluster whose credentials were not renewed in time."""
         for name, connection in self._running.connections.items():
-            ends = [life for life in connection.lifetimes() if life.is_near_its_end(now_ms)]
+            lives = [*connection.lifetimes(), *connection.server_lifetimes()]
+            ends = [life for life in lives if life.is_near_its_end(now_ms)]
             if not ends:
                 self._alarms.end(f"credentials_end/{name}")
                 continue
@@ -148,35 +163,52 @@ class Collectors:
         )
         raise SettingsError(message)
 
-    def _collect(self, cluster: ClusterSettings, running: _Running) -> threading.Thread:
-        # A wrong kubeconfig fails here, at start.
-        connection = Connection.open(kubeconfig=cluster.kubeconfig, context=cluster.context)
-        running.connections[cluster.name] = connection
-        stop = threading.Event()
-        running.stops.append(stop)
-        intake = SharedIntake(self._intake(cluster.name, stop))
-        running.intakes[cluster.name] = intake
+    def _open(self, cluster: ClusterSettings, running: _Running, stop: threading.Event) -> None:
+        running.connections[cluster.name] = self.connect(cluster.name)
+        running.intakes[cluster.name] = SharedIntake(self._intake(cluster.name, stop))
+
+    def _open_patiently(self, cluster: ClusterSettings, running: _Running, stop: threading.Event) -> None:
+        """Open it, as often as it takes; returns when it is open, or when we are told to stop."""
+        alarm = f"not_resumed/{cluster.name}"
+        while cluster.name not in running.intakes and not stop.is_set():
+            try:
+                self._open(cluster, running, stop)
+            except (ProductError, OSError) as cause:
+                because = f"cluster {cluster.name} is not read yet after a pause, trying again: {cause}"
+                self._alarms.sound(alarm, because, stops_reading=True)
+                if isinstance(cause, StoreBrokenError):
+                    with suppress(ProductError):
+                        self._store.reopen()
+                stop.wait(_AGAIN_SECONDS)
+        self._alarms.end(alarm)
+
+    def _read(self, cluster: ClusterSettings, running: _Running, stop: threading.Event) -> None:
+        """Read a cluster in a thread."""
 
         def run() -> None:
             try:
+                self._open_patiently(cluster, running, stop)
+                if stop.is_set():
+                    return
                 run_cluster(
                     cluster.name,
-                    connection=connection,
-                    intake=intake,
+                    connection=running.connections[cluster.name],
+                    intake=running.intakes[cluster.name],
                     translators=TRANSLATORS,
                     clock=SystemClock(),
                     stop=stop,
                 )
-            except ProductError as error:
+            except Exception as error:
                 if running.told_to_stop:
                     log.warning("collector of %s stopped: %s", cluster.name, error)
                     return
+                # Nobody else would notice: the others go on, and what was read looks like all there is.
                 log.exception("collector stopped", extra={"cluster": cluster.name})
-                self._failed(error)
+                self._failed(error if isinstance(error, ProductError) else _defect(cluster.name, error))
 
         thread = threading.Thread(target=run, name=f"collector/{cluster.name}")
+        running.threads.append(thread)
         thread.start()
-        return thread
 
     def _intake(self, cluster: str, stop: threading.Event) -> TakesIn:
         size = self._settings.keeping.journal_size
@@ -196,3 +228,13 @@ class Collectors:
         known = self._store.known(cluster, gone_within_ms=_GONE_KEPT_MS)
         intake = Intake(cluster, sink, known, checkpoint_keys=keys, forget_after_ms=_GONE_KEPT_MS)
         return intake if journal is None else JournaledIntake(intake, journal)
+
+
+def _defect(cluster: str, cause: Exception) -> ProductError:
+    message = (
+        f"cluster {cluster}: reading ended by a fault of ours, {type(cause).__name__}: {cause}; start again,"
+        " and report the log"
+    )
+    error = ProductError(message)
+    error.__cause__ = cause
+    return error

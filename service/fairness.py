@@ -15,8 +15,8 @@ from analytics.fairness.books.site import SITE_KINDS, Site
 from analytics.fairness.books.sweep import Sweep
 from domain.policy import Policy
 from service.courses import courses
+from service.histories import histories_of
 from service.refresh import JOB as LIVES
-from service.refresh import histories_of
 from store.derived import Replacement
 from store.embedded import Store
 from store.retention import closed_until

@@ -55,6 +55,31 @@ MISSING: Final[Mapping[ObjectKind, str]] = {
     ObjectKind.RESOURCE_SLICE: "capacity of nodes that offer GPUs by resource slices is unknown",
     ObjectKind.DEVICE_CLASS: f"which claims are for GPUs is unknown: {_CLAIMS}",
 }
+_QUOTAS: Final = (
+    ObjectKind.CLUSTER_QUEUE,
+    ObjectKind.COHORT,
+    ObjectKind.VOLCANO_QUEUE,
+    ObjectKind.KAI_QUEUE,
+    ObjectKind.ELASTIC_QUOTA,
+)
+_NODES: Final = (ObjectKind.NODE, ObjectKind.RESOURCE_SLICE)
+# Table of the store -> the kinds without which it lacks rows.
+MADE_OF: Final[Mapping[str, tuple[ObjectKind, ...]]] = {
+    "node_span": _NODES,
+    "node_device": _NODES,
+    "pool_span": (*_NODES, *_QUOTAS, ObjectKind.RESOURCE_FLAVOR),
+    "workload": (ObjectKind.POD,),
+    "holding": (ObjectKind.POD,),
+    "pod_device": (ObjectKind.POD, ObjectKind.RESOURCE_CLAIM),
+    "span": (ObjectKind.WORKLOAD,),
+    "reservation": (ObjectKind.WORKLOAD,),
+    "eviction": (ObjectKind.WORKLOAD, ObjectKind.EVENT),
+    "denial": (ObjectKind.EVENT,),
+    "queue_span": _QUOTAS,
+    "queue_flavor": (ObjectKind.CLUSTER_QUEUE, ObjectKind.RESOURCE_FLAVOR),
+    "share_span": _QUOTAS,
+    "team_share_span": _QUOTAS,
+}
 _WITHOUT_SAMPLES: Final = "what its GPUs did is unknown: no activity, no idle time by cause, no wastage"
 _OF_SOURCES: Final = {
     GPU_METRICS: _WITHOUT_SAMPLES,
@@ -99,6 +124,20 @@ _TROUBLES: Final = (
 )
 _OTHER: Final = "look at the API server; it is tried again by itself"
 _SAMPLES: Final = "is the address in gpu_metrics right, and does it answer from this machine?"
+# The same of sources of GPU metrics.
+_TROUBLES_OF_SAMPLES: Final = (
+    (
+        ("of the future",),
+        "the exporter writes stamps that lie ahead: set the clock of its node, or let it write none",
+    ),
+    (
+        ("expected lines such as",),
+        (
+            "the address in gpu_metrics is not that of dcgm-exporter's /metrics, a login page lies before "
+            "it, or the exporter sees no GPU: look at its answer with curl"
+        ),
+    ),
+)
 
 
 def missing(kind: str) -> str:
@@ -123,7 +162,8 @@ def remedy(kind: str, last_error: str) -> str:
     if not last_error:
         return ""
     if kind == GPU_METRICS:
-        return _SAMPLES
+        told = (do for words, do in _TROUBLES_OF_SAMPLES if any(word in last_error for word in words))
+        return next(told, _SAMPLES)
     if last_error.startswith(f"{Outcome.NOT_INSTALLED}:"):
         return "nothing to do: the cluster does not have it; once it does, it is found within ten minutes"
     if last_error.startswith(f"{Outcome.NO_PERMISSION}:"):
@@ -134,7 +174,10 @@ def remedy(kind: str, last_error: str) -> str:
 def _grant(kind: str) -> str:
     translator = _BY_KIND.get(kind)
     if kind == QUEUE_POSITIONS:
-        return f"grant get of {Visible.resource} of API group {Visible.group}, as deploy/rbac.yaml does"
+        return (
+            f"grant get of {Visible.resource} of API group {Visible.group}, as deploy/rbac.yaml does, "
+            f"or of {Visible.namespaced_resource} in the namespaces that count"
+        )
     if translator is None:
         return _OTHER
     group = f"API group {translator.group}" if translator.group else "the core API group"

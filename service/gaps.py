@@ -3,11 +3,13 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from analytics.activity.lag import NODE_LAGS
 from api.answers import Record, SourceState
 from domain.facts import ObjectKind
 from domain.gpu_sample import GPU_METRICS, Field
 from domain.policy import Policy
 from domain.window import MS_PER_SECOND
+from service import words
 from store.embedded import Store
 
 # The kind of row that names a gap; no source of its own.
@@ -81,7 +83,8 @@ def rows(store: Store, as_of_ms: int, *, policy: Policy) -> list[Record]:
     """One record per cluster and gap, shaped as those of `service.sources.rows`."""
     since_ms = as_of_ms - round(policy.stale_after(GPU_METRICS).total_seconds() * MS_PER_SECOND)
     nodes: Sequence[Mapping[str, Any]] = store.rows(_NODES, {"as_of_ms": as_of_ms, "since_ms": since_ms})
-    found = [
+    found = list(_of_late_nodes(store, as_of_ms, tolerated_ms=as_of_ms - since_ms))
+    found += [
         gap
         for cluster in dict.fromkeys(str(row["cluster"]) for row in nodes)
         for gap in _of_nodes(cluster, [row for row in nodes if row["cluster"] == cluster])
@@ -98,16 +101,41 @@ def rows(store: Store, as_of_ms: int, *, policy: Policy) -> list[Record]:
     ]
 
 
+def _of_late_nodes(store: Store, as_of_ms: int, *, tolerated_ms: int) -> Iterator[Record]:
+    """Nodes of which nobody ever told, and nodes of which nobody tells any more, the latest first."""
+    rows: Sequence[Mapping[str, Any]] = store.rows(NODE_LAGS, {"as_of_ms": as_of_ms})
+    late = sorted(
+        (row for row in rows if row["lag_ms"] > tolerated_ms), key=lambda row: (-row["lag_ms"], row["node"])
+    )
+    for cluster in sorted({str(row["cluster"]) for row in late}):
+        of_cluster = [row for row in late if row["cluster"] == cluster]
+        beside = f"of {sum(row['cluster'] == cluster for row in rows)} with GPUs"
+        if silent := [_since(row) for row in of_cluster if not row["has_told"]]:
+            yield _gap(
+                cluster,
+                "nodes without samples",
+                f"no exporter tells of {_named(silent)}, {beside}",
+                missing="what their GPUs did is unknown",
+                remedy="run dcgm-exporter on them (its DaemonSet must tolerate their taints), and scrape it",
+            )
+        if stopped := [_since(row) for row in of_cluster if row["has_told"]]:
+            yield _gap(
+                cluster,
+                "late nodes",
+                f"nothing is told any more of {_named(stopped)}, {beside}",
+                missing="what their GPUs have done since is unknown",
+                remedy=(
+                    "look at dcgm-exporter on them: does its pod run, does it give values, and does what "
+                    "scrapes it reach it?"
+                ),
+            )
+
+
+def _since(row: Mapping[str, Any]) -> str:
+    return f"{row['node']} for {words.duration(row['lag_ms'] / MS_PER_SECOND)}"
+
+
 def _of_nodes(cluster: str, nodes: list[Mapping[str, Any]]) -> Iterator[Record]:
-    silent = [str(row["node"]) for row in nodes if not row["samples"]]
-    if silent:
-        yield _gap(
-            cluster,
-            "nodes without samples",
-            f"no exporter tells of {_named(silent)}, of {len(nodes)} with GPUs",
-            missing="what their GPUs did is unknown",
-            remedy="run dcgm-exporter on them (its DaemonSet must tolerate their taints), and scrape it",
-        )
     telling = [row for row in nodes if row["samples"]]
     engine = [str(row["node"]) for row in telling if row["activities"] and not row["engines"]]
     if engine:

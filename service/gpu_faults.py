@@ -9,14 +9,9 @@ from typing import Any, Final
 from domain.facts import Batch, Moment, ObjectKind, ObjectState, Transition
 from domain.gpu_fault import FaultKind, GpuFault, GpuHealth, HealthReading
 from domain.gpu_sample import Owner
+from domain.window import MS_PER_HOUR
 from store.embedded import Store
 
-# One row per GPU, and per node for its driver, of which anything was ever read.
-_KNOWN: Final = """
-select uid, resource_version as shown, seen_ms
-from object_state
-where cluster = $cluster and kind = 'GPU'
-"""
 # One row per pod of that name, the one that was made last first.
 _PODS: Final = """
 select object_state.uid, created.at_ms
@@ -33,6 +28,7 @@ where
 order by created.at_ms desc
 """
 
+_REMEMBERED_MS: Final = 24 * MS_PER_HOUR
 _BY_WHAT: Final = itemgetter(0, 1, 2)
 _BY_WHEN: Final = itemgetter(3)
 _BY_WHAT_AND_WHEN: Final = itemgetter(0, 1, 2, 3)
@@ -42,6 +38,8 @@ class GpuFaults:
     """
     Keeps what happened to the GPUs of one cluster; remembers what each of them showed last.
 
+    What nobody told of for a day is asked of the store again, should it come back: nodes come and go.
+
     It is one for all sources of a cluster: what two of them tell happened once. Any thread may use it.
     """
 
@@ -49,12 +47,12 @@ class GpuFaults:
         self._store = store
         self._lock = Lock()
         self._cluster = cluster
-        self._health = {
-            str(row["uid"]): GpuHealth(
-                shown=frozenset(str(row["shown"]).split(",")) - {""}, at_ms=int(str(row["seen_ms"]))
-            )
-            for row in store.rows(_KNOWN, {"cluster": cluster})
-        }
+        self._health: dict[str, GpuHealth] = {}
+        self._forgot_ms = 0
+
+    def __len__(self) -> int:
+        """Of how many things it is remembered what they showed."""
+        return len(self._health)
 
     def take(self, readings: Iterable[HealthReading], observed_ms: int) -> list[GpuFault]:
         """Take readings in, of any number of instants; gives what happened that nobody knew."""
@@ -65,9 +63,13 @@ class GpuFaults:
         ordered = sorted(readings, key=_BY_WHAT_AND_WHEN)
         batch = Batch(cluster=self._cluster)
         found: list[GpuFault] = []
-        for (node, uuid, kind), of_one in groupby(ordered, key=_BY_WHAT):
-            uid = _uid(kind, node, uuid)
-            health = self._health.setdefault(uid, GpuHealth())
+        by_what = [
+            (_uid(kind, node, uuid), list(of_one))
+            for (node, uuid, kind), of_one in groupby(ordered, key=_BY_WHAT)
+        ]
+        self._meet({uid for uid, _ in by_what} - self._health.keys())
+        for uid, of_one in by_what:
+            health = self._health[uid]
             before, first = health.shown, None
             for _, same in groupby(of_one, key=_BY_WHEN):
                 told = list(same)
@@ -78,7 +80,26 @@ class GpuFaults:
         for fault in found:
             batch.transitions += self._transitions(fault, observed_ms)
         self._store.append(batch)
+        self._forget(max((reading.at_ms for reading in ordered), default=0))
         return found
+
+    def _meet(self, uids: set[str]) -> None:
+        """Remember what these showed last, as far as anybody knows."""
+        if not uids:
+            return
+        self._health |= {uid: GpuHealth() for uid in uids}
+        for state in self._store.states_of(self._cluster, uids):
+            shown = frozenset(state.resource_version.split(",")) - {""}
+            self._health[state.uid] = GpuHealth(shown=shown, at_ms=state.seen_ms)
+
+    def _forget(self, newest_ms: int) -> None:
+        """Forget once a day what nobody told of for as long; the store has it."""
+        if newest_ms - self._forgot_ms >= _REMEMBERED_MS:
+            self._forgot_ms = newest_ms
+            fresh = [
+                (uid, one) for uid, one in self._health.items() if newest_ms - one.at_ms < _REMEMBERED_MS
+            ]
+            self._health = dict(fresh)
 
     def _transitions(self, fault: GpuFault, observed_ms: int) -> list[Transition]:
         uid = _uid(fault.kind, fault.node, fault.uuid)

@@ -7,14 +7,18 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
+
+import polars as pl
 
 from collector.dcgm.answers import Part, read_saved
 from collector.dcgm.exporter import Scraped, read_file
 from collector.dcgm.health import of_series
+from collector.dcgm.samples import OF_THE_FUTURE
 from collector.kube.client import Connection
 from domain.errors import RecordingError, UnreachableError, UsageError
-from domain.window import MS_PER_SECOND, Clock, parse_duration, parse_instant
+from domain.gpu_fault import HealthReading
+from domain.window import CLOCK_SKEW_MS, MS_PER_SECOND, Clock, parse_duration, parse_instant
 from service.gpu_faults import GpuFaults
 from service.gpu_metrics_settings import GpuMetricsSettings
 from service.scraping import Scraper
@@ -31,11 +35,16 @@ _MS = timedelta(milliseconds=1)
 
 @dataclass(slots=True)
 class Taken:
-    """What was taken in: samples that were read, those that were new, and what was set aside by cause."""
+    """
+    What was taken in: samples that were read, those that were new, and what was set aside by cause.
+
+    `cut` are the files that end before their end.
+    """
 
     read: int = 0
     new: int = 0
     failed: int = 0
+    cut: list[str] = field(default_factory=list)
     set_aside: Counter[str] = field(default_factory=Counter)
 
 
@@ -90,20 +99,65 @@ def scrape_files(paths: Iterable[Path], step: str | None) -> Iterator[tuple[Path
             yield file, read_file(file, step_ms=_in_ms(length), single_at_ms=read_at_ms)
 
 
+def noting_silences(
+    parts: Iterable[Part], silences: list[tuple[int, int]], *, from_ms: int
+) -> Iterator[Part]:
+    """The parts of one server, oldest first; `silences` fills with stretches of which it told nothing."""
+    reach_ms = until_ms = from_ms
+    for part in parts:
+        told = part.samples.frame.select("at_ms", "step_ms").unique("at_ms").sort("at_ms")
+        for at_ms, step_ms in told.iter_rows():
+            # A reading stands for its step, and for half of the next one.
+            if 2 * (at_ms - reach_ms) > step_ms:
+                silences.append((reach_ms, at_ms))
+            reach_ms = at_ms + step_ms
+        until_ms = part.until_ms
+        yield part
+    if reach_ms < until_ms:
+        silences.append((reach_ms, until_ms))
+
+
+class _Told(NamedTuple):
+    """What a part or a file told, without what has not happened yet."""
+
+    frame: pl.DataFrame
+    set_aside: Counter[str]
+    health: list[HealthReading]
+    until_ms: int
+
+    @classmethod
+    def up_to(cls, now_ms: int | None, told: Part | Scraped) -> "_Told":
+        """What is of the future by this machine's clock is set aside; nothing where that is not given."""
+        frame, health, aside = told.samples.frame, list(told.health), Counter(told.samples.set_aside)
+        if now_ms is None:
+            return cls(frame, aside, health, told.until_ms)
+        last_ms = now_ms + CLOCK_SKEW_MS
+        kept, past = frame.filter(pl.col("at_ms") <= last_ms), [one for one in health if one.at_ms <= last_ms]
+        if ahead := frame.height - kept.height + len(health) - len(past):
+            aside[OF_THE_FUTURE] += ahead
+        return cls(kept, aside, past, min(told.until_ms, last_ms))
+
+
 def keep_parts(
-    store: Store, cluster: str, parts: Iterable[Part], progress: Callable[[int], None] | None = None
+    store: Store,
+    cluster: str,
+    parts: Iterable[Part],
+    progress: Callable[[int], None] | None = None,
+    *,
+    now_ms: int | None = None,
 ) -> Taken:
     """
     Append parts as they come, each with its mark: a stop between two loses none and repeats none.
 
-    `progress` is told the number of samples read so far.
+    `progress` is told the number of samples read so far. What lies ahead of `now_ms`, the machine's clock, is
+    set aside; with None everything counts.
     """
     taken = Taken()
     faults = GpuFaults(store, cluster)
     for part in parts:
-        faults.take(part.health, part.until_ms)
-        mark = Read(until_ms=part.until_ms, seen_ms=part.until_ms)
-        frame, aside = part.samples.frame, part.samples.set_aside
+        frame, aside, health, until_ms = _Told.up_to(now_ms, part)
+        faults.take(health, until_ms)
+        mark = Read(until_ms=until_ms, seen_ms=until_ms)
         taken.new += store.append_samples(cluster, part.source, frame, mark, set_aside=aside)
         taken.read += frame.height
         taken.set_aside += aside
@@ -117,20 +171,22 @@ def keep_scrapes(
     cluster: str,
     files: Iterable[tuple[Path, Scraped]],
     progress: Callable[[int], None] | None = None,
+    *,
+    now_ms: int | None = None,
 ) -> Taken:
     """Append recorded scrapes; each file is a source of its own, called after it. See `keep_parts`."""
     taken = Taken()
     faults = GpuFaults(store, cluster)
     for path, scraped in files:
-        faults.take(scraped.health, scraped.until_ms)
-        mark = Read(until_ms=scraped.until_ms, seen_ms=scraped.until_ms, error=scraped.broken)
+        frame, aside, health, until_ms = _Told.up_to(now_ms, scraped)
+        faults.take(health, until_ms)
+        mark = Read(until_ms=until_ms, seen_ms=until_ms, error=scraped.broken)
         source = f"exporter/{path.name.partition('.')[0]}"
-        aside = Counter(scraped.samples.set_aside)
         aside.update({f"a scrape that failed: {why}": count for why, count in scraped.failed.items()})
-        frame = scraped.samples.frame
         taken.new += store.append_samples(cluster, source, frame, mark, set_aside=aside)
         taken.read += frame.height
         taken.failed += scraped.failed.total()
+        taken.cut += [path.name] if scraped.broken else []
         taken.set_aside += aside
         if progress is not None:
             progress(taken.read)
@@ -193,7 +249,7 @@ class Poller:
         try:
             for answered in prometheus.health(asked):
                 self._faults.take(of_series(answered), now_ms)
-            return keep_parts(self._store, self._settings.cluster, prometheus.parts(asked)).new
+            return keep_parts(self._store, self._settings.cluster, prometheus.parts(asked), now_ms=now_ms).new
         except UnreachableError as error:
             self._failed(prometheus.source, error)
             return 0

@@ -9,13 +9,25 @@ from zoneinfo import ZoneInfo
 
 from collector.imports.keeping import Keeper
 from collector.imports.mapping import TableMapping, mapping_of
-from collector.imports.row import Aside, JobRow, Part, Read
-from collector.imports.sacct import read_sacct
-from collector.imports.sacct_json import read_sacct_json
+from collector.imports.row import Aside, JobRow, Part, Read, unless_of_the_future
+from collector.imports.sacct import BOM, read_sacct
+from collector.imports.sacct_json import ENDS_WITHIN, read_sacct_json
 from collector.imports.swf import Log, read_swf
 from collector.imports.table import read_csv, read_parquet
 from collector.unpacking import CarefulFile
 from domain.errors import RecordingError
+from service.imported_file import (
+    CUT_OFF,
+    OTHER_CLUSTER,
+    Naming,
+    Progress,
+    Source,
+    counted_before,
+    opened,
+    pieces,
+    source_of,
+    source_of_parquet,
+)
 from service.reconciliation import Ledger, Reconciliation
 from service.settings_file import yaml_of
 from store.embedded import Store
@@ -24,26 +36,6 @@ from store.embedded import Store
 PART_ROWS: Final = 10_000
 # Rows between two refreshes of the lives; one takes some 12 MB for each thousand jobs.
 REFRESH_ROWS: Final = 20_000
-OTHER_CLUSTER: Final = "of another cluster than the file's first row: leave --cluster out to take in each"
-CUT_OFF: Final = "the file is cut off or broken there"
-
-Progress = Callable[[int, int], None]
-
-
-@dataclass(slots=True)
-class Source:
-    """
-    A file as a stream of readings.
-
-    `position` tells how many bytes of `size` were read (0: nobody knows); `broken` why the rest cannot be.
-    """
-
-    name: str
-    path: Path
-    reads: Iterator[Read]
-    size: int
-    position: Callable[[], int]
-    broken: Callable[[], str]
 
 
 @dataclass(slots=True)
@@ -75,7 +67,11 @@ class Summary:
     jobs: int = 0
     aside: Counter[str] = field(default_factory=Counter)
     clusters: dict[str, ClusterSummary] = field(default_factory=dict)
-    cut: int = 0
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the file ends before its end: then its totals are not those of all its jobs."""
+        return bool(self.aside[CUT_OFF] or self.aside[ENDS_WITHIN])
 
     @property
     def closes(self) -> bool:
@@ -84,38 +80,44 @@ class Summary:
         return all(closing.closes for closing in closings)
 
 
-def sacct_source(path: Path, *, zone: ZoneInfo, fields: str | None) -> Source:
+def sacct_source(path: Path, *, zone: ZoneInfo, fields: str | None) -> Source[Read]:
     """A text or a JSON document of sacct; which of them it is its first byte tells."""
-    file = _opened(path)
+    file = opened(path)
     peek = CarefulFile(path)
-    first = next((line.lstrip() for line in peek if line.strip()), b"")
+    first = next((piece.removeprefix(BOM).lstrip() for piece in peek.pieces() if piece.strip()), b"")
     if first.startswith(b"{"):
-        reads = read_sacct_json(file.whole(), name=path.name)
+        reads = read_sacct_json(_without_mark(file.pieces()), name=path.name)
     else:
         reads = read_sacct(file, name=path.name, zone=zone, fields=fields)
-    return _source(path, file, reads)
+    return source_of(path, file, reads)
 
 
-def swf_source(path: Path, log: Log) -> Source:
+def _without_mark(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """The pieces of a document, without the mark that some shells write before it."""
+    yield next(pieces, b"").removeprefix(BOM)
+    yield from pieces
+
+
+def swf_source(path: Path, log: Log) -> Source[Read]:
     """A log in the Standard Workload Format."""
-    file = _opened(path)
-    return _source(path, file, read_swf(file, log, name=path.name))
+    file = opened(path)
+    return source_of(path, file, read_swf(file, log, name=path.name))
 
 
-def table_source(path: Path, mapping: TableMapping) -> Source:
+def table_source(path: Path, mapping: TableMapping) -> Source[Read]:
     """A CSV or Parquet table."""
-    file = _opened(path)
+    file = opened(path)
     if path.suffix == ".parquet":
-        # How far a Parquet file is read nobody tells.
-        return Source(path.name, path, read_parquet(path, mapping), 0, lambda: 0, lambda: "")
-    return _source(path, file, read_csv(file, mapping, name=path.name))
+        return source_of_parquet(path, read_parquet(path, mapping))
+    return source_of(path, file, read_csv(file, mapping, name=path.name))
 
 
 def import_jobs(
-    source: Source,
+    source: Source[Read],
     store: Store,
     *,
     cluster: str | None,
+    now_ms: int,
     refresh: Callable[[str], int],
     progress: Progress | None = None,
 ) -> Summary:
@@ -127,23 +129,21 @@ def import_jobs(
         store: keeps the facts.
         cluster: the name under which they are kept; None takes the one that each row names, else the
             file's own name.
+        now_ms: by the machine's clock; a row that tells of later is set aside.
         refresh: cuts the lives of a cluster from its facts.
         progress: told the lines read, and the bytes of the file.
     """
     summary = Summary(name=source.name)
     keepers: dict[str, Keeper] = {}
     kind = source.path.name
-    counted: dict[str, Counter[str]] = defaultdict(Counter)
-    for row in store.set_aside_counts():
-        if row["source"] == kind:
-            counted[str(row["cluster"])][str(row["because"])] += int(str(row["count"]))
-    named = _Naming(cluster, source.path)
+    counted = counted_before(store, kind)
+    named = Naming(cluster, source.path)
     since_refresh = 0
-    for reads in _pieces(source.reads):
+    for reads in pieces(source.reads, PART_ROWS):
         rows: dict[str, list[JobRow]] = defaultdict(list)
         aside: list[Aside] = []
         for read in reads:
-            _sort(read, named, summary, rows, aside)
+            _sort(unless_of_the_future(read, now_ms), named, summary, rows, aside)
         home = named.cluster
         for name in [home, *sorted(rows.keys() - {home})]:
             keeper = keepers.get(name)
@@ -175,32 +175,9 @@ def mapping_file(path: Path) -> TableMapping:
     return mapping_of(yaml_of(path), name=str(path))
 
 
-class _Naming:
-    """Under which name rows are kept."""
-
-    def __init__(self, cluster: str | None, path: Path) -> None:
-        self._given = cluster
-        self._first: str | None = None
-        self._of_file = path.name.partition(".")[0]
-
-    @property
-    def cluster(self) -> str:
-        """The cluster of what belongs to no row."""
-        return self._given or self._first or self._of_file
-
-    def of(self, row: JobRow) -> str | None:
-        """The cluster of a row; None for one that the given name does not mean."""
-        told = row.cluster or self._of_file
-        if self._first is None:
-            self._first = told
-        if self._given is None:
-            return told
-        return self._given if told == self._first else None
-
-
 def _sort(
     read: Read,
-    named: _Naming,
+    named: Naming,
     summary: Summary,
     rows: dict[str, list[JobRow]],
     aside: list[Aside],
@@ -208,7 +185,7 @@ def _sort(
     match read:
         case JobRow():
             summary.lines += read.lines
-            cluster = named.of(read)
+            cluster = named.of(read.cluster)
             if cluster is None:
                 aside.append(
                     Aside(line=read.line, because=OTHER_CLUSTER, sample=read.cluster, lines=read.lines)
@@ -251,7 +228,7 @@ def _causes(aside: Iterable[Aside]) -> Counter[str]:
 
 
 def _broken(
-    source: Source, cluster: str, store: Store, summary: Summary, counted: dict[str, Counter[str]]
+    source: Source[Read], cluster: str, store: Store, summary: Summary, counted: dict[str, Counter[str]]
 ) -> None:
     """What comes after the damage nobody can count: it is one line."""
     because = source.broken()
@@ -264,24 +241,3 @@ def _broken(
     _keep(keeper, [], [Aside(line=summary.lines + 1, because=CUT_OFF, sample=because)], summary)
     summary.lines += 1
     summary.aside[CUT_OFF] += 1
-
-
-def _pieces(reads: Iterable[Read]) -> Iterator[list[Read]]:
-    piece: list[Read] = []
-    for read in reads:
-        piece.append(read)
-        if len(piece) >= PART_ROWS:
-            yield piece
-            piece = []
-    yield piece
-
-
-def _opened(path: Path) -> CarefulFile:
-    if not path.is_file():
-        message = f"{path}: there is no such file"
-        raise RecordingError(message)
-    return CarefulFile(path)
-
-
-def _source(path: Path, file: CarefulFile, reads: Iterator[Read]) -> Source:
-    return Source(path.name, path, reads, path.stat().st_size, lambda: file.position, lambda: file.because)

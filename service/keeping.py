@@ -1,4 +1,4 @@
-"""What the operator does with the books: backup, restore, rebuild, forget a person, drop what is old."""
+"""What the operator does with the books: copies, rebuilding, forgetting, retiring, dropping what is old."""
 
 import gzip
 import os
@@ -8,15 +8,20 @@ from contextlib import AbstractContextManager, nullcontext
 from datetime import timedelta
 from pathlib import Path
 
+from collector.intake import Intake
 from collector.journal import journal_files
+from collector.kube.watch_steps import Outcome
 from collector.replay import replay
-from domain.errors import StoreError
+from collector.translator import TRANSLATORS
+from collector.unpacking import CarefulFile
+from domain.errors import StoreError, UsageError
 from service.forgotten import Forgotten
 from service.orders import Handler
 from service.recovery import backup_file, backups, journals
 from service.settings import Settings
 from store import adoption, forgetting, retention
 from store.embedded import Store
+from store.limits import size_bytes
 
 
 class Keeper:
@@ -51,6 +56,7 @@ class Keeper:
             "restore": lambda source: self.restore(Path(source)),
             "rebuild": lambda _: self.rebuild(),
             "forget": self.forget,
+            "retire": self.retire,
         }
 
     def backup(self, target: Path | None = None) -> str:
@@ -68,13 +74,15 @@ class Keeper:
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
             written.unlink(missing_ok=True)
-            self._store.copy_to(written)
+            self._copy_to(written)
             with written.open("rb") as file:
                 os.fsync(file.fileno())
             written.replace(target)
         except OSError as cause:
             message = f"backup {target}: {cause}; choose a folder that can be written"
             raise StoreError(message) from cause
+        finally:
+            written.unlink(missing_ok=True)
         return f"{target}: {target.stat().st_size / 1e6:,.1f} MB"
 
     def restore(self, source: Path) -> str:
@@ -91,8 +99,13 @@ class Keeper:
         shutil.copyfile(source, incoming)
         # A file that is no store is noticed now, and an old one brought to the newest schema.
         Store.open(incoming).close()
-        aside = self._exchange(incoming)
-        return f"{source} is in place; what was there before is {aside}"
+        with self._alone():
+            aside = self._exchange(incoming, alone=nullcontext)
+            again = self._forget_again()
+        told = f"{source} is in place; what was there before is {aside}"
+        return (
+            f"{told}; {again:,} names that were forgotten since were forgotten in it too" if again else told
+        )
 
     def rebuild(self) -> str:
         """
@@ -111,7 +124,7 @@ class Keeper:
         incoming = self._beside("rebuilt")
         with self._alone():
             earlier = self._beside("earlier")
-            self._store.copy_to(earlier)
+            self._copy_to(earlier)
             rebuilt = Store.open(incoming)
             try:
                 adoption.adopt(rebuilt, earlier, [cluster for cluster, _ in journaled])
@@ -138,9 +151,12 @@ class Keeper:
         with self._alone():
             instead = self.forgotten.add(name)
             rows = forgetting.forget(self._store, name, instead, labels=self.forgotten.labels)
-            for _, folder in journals(self._settings):
-                for path in journal_files(folder):
-                    self._rewrite(path)
+            self._leave_nothing_in_free_blocks()
+            entries = sum(
+                self._rewrite(path, name)
+                for _, folder in journals(self._settings)
+                for path in journal_files(folder)
+            )
             old = backups(self._settings)
             if old:
                 self.backup()
@@ -148,13 +164,58 @@ class Keeper:
                 path.unlink()
             reports = self._drop_reports(name)
             self._renewed()
+        elsewhere = forgetting.elsewhere(self._store, name)
         told = [f"{name} is {instead} now; {rows:,} descriptions were changed"]
         told += [f"{reports:,} weekly reports were removed"] if reports else []
         told += [
             f"{count:,} {place} hold it within something else"
-            for place, count in forgetting.elsewhere(self._store, name).items()
+            for place, count in (*elsewhere.items(), ("entries of the journal", entries))
+            if count
         ]
         return "; ".join(told)
+
+    def retire(self, cluster: str) -> str:
+        """
+        End all that is known of a cluster that is read no more, as of its last reading.
+
+        Else its work would run, wait and hold GPUs for ever, and its sources would be late for ever.
+
+        Raises:
+            UsageError: it is in the settings, or nothing of it was ever read.
+        """
+        if cluster in {one.name for one in self._settings.clusters}:
+            message = f"cluster {cluster}: take it out of clusters in the settings first, and start again"
+            raise UsageError(message)
+        marks = self._store.known(cluster).marks
+        if not any(mark.seen_ms for mark in marks.values()):
+            read = ", ".join(self._store.clusters()) or "none"
+            message = f"cluster {cluster}: expected one that was read ({read})"
+            raise UsageError(message)
+        with self._alone():
+            intake = Intake(cluster, self._store, self._store.known(cluster))
+            for translator in TRANSLATORS:
+                if translator.kind in marks:
+                    last_ms = marks[translator.kind].seen_ms
+                    intake.removed(translator, last_ms + 1)
+                    intake.troubled(translator, f"{Outcome.NOT_INSTALLED}: the cluster was retired", last_ms)
+            rows = intake.flush()
+            self._renewed()
+        return f"{cluster} has ended with its last reading: {rows:,} facts say so"
+
+    def _forget_again(self) -> int:
+        """Take names out that were forgotten after this store was copied; gives how many."""
+        labels = self.forgotten.labels
+        names = {
+            name: instead
+            for name in forgetting.names(self._store, labels)
+            if (instead := self.forgotten.instead_of(name)) is not None
+        }
+        for name, instead in names.items():
+            forgetting.forget(self._store, name, instead, labels=labels)
+        if names:
+            self._leave_nothing_in_free_blocks()
+            self._renewed()
+        return len(names)
 
     def drop_old(self, now_ms: int) -> int:
         """Drop what `keeping.retention` does not keep; gives how many workloads that were."""
@@ -164,12 +225,44 @@ class Keeper:
         before_ms = now_ms - kept // timedelta(milliseconds=1)
         return retention.drop_before(self._store, self._store.clusters(), before_ms)
 
+    def _copy_to(self, target: Path) -> None:
+        """
+        A copy of the store, unless it would take the room that is reserved.
+
+        Raises:
+            StoreError: there is not so much room.
+        """
+        file = self._settings.store_file
+        size = file.stat().st_size if file.exists() else 0
+        free = shutil.disk_usage(target.parent).free
+        reserved = size_bytes(self._settings.keeping.min_free)
+        if free < size + reserved:
+            message = (
+                f"{target.parent} has {free / 1e6:,.0f} MB free: a copy of the store needs"
+                f" {size / 1e6:,.0f} MB, and {reserved / 1e6:,.0f} MB are reserved (keeping.min_free);"
+                " make room, or choose another place"
+            )
+            raise StoreError(message)
+        self._store.copy_to(target)
+
     def _beside(self, name: str) -> Path:
         """A free place in the folder of the store."""
         path = self._settings.store_file.with_name(f"{name}.duckdb")
         for stale in (path, path.with_name(path.name + ".wal")):
             stale.unlink(missing_ok=True)
         return path
+
+    def _leave_nothing_in_free_blocks(self) -> None:
+        """A copy takes the file's place: DuckDB leaves what was changed in blocks that it will use again."""
+        copy = self._beside("without")
+        self._copy_to(copy)
+        file = self._settings.store_file
+
+        def exchange() -> None:
+            copy.replace(file)
+            file.with_name(file.name + ".wal").unlink(missing_ok=True)
+
+        self._store.reopen(exchange)
 
     def _exchange(
         self, incoming: Path, *, alone: Callable[[], AbstractContextManager[None]] | None = None
@@ -180,10 +273,12 @@ class Keeper:
         def exchange() -> None:
             aside.parent.mkdir(parents=True, exist_ok=True)
             wal = file.with_name(file.name + ".wal")
+            # Whenever we are killed, there is a whole store in the place of the store.
+            _link(file, aside)
             if wal.exists():
-                wal.replace(aside.with_name(aside.name + ".wal"))
-            file.replace(aside)
+                _link(wal, aside.with_name(aside.name + ".wal"))
             incoming.replace(file)
+            wal.unlink(missing_ok=True)
 
         with (self._alone if alone is None else alone)():
             self._store.fold()
@@ -201,15 +296,31 @@ class Keeper:
                 path.unlink()
         return len(holding)
 
-    def _rewrite(self, path: Path) -> None:
+    def _rewrite(self, path: Path, name: str) -> int:
+        """
+        The file without the name; gives how many entries still hold it within something else.
+
+        It is written as it can be read: what a kill left of a last block was never acknowledged.
+        """
         written = path.with_suffix(".new")
-        with (
-            gzip.open(path, "rt", encoding="utf-8") as old,
-            gzip.open(written, "wt", encoding="utf-8") as new,
-        ):
-            for line in old:
-                new.write(self.forgotten.clean(line))
+        holding = 0
+        with gzip.open(written, "wb") as new:
+            for line in CarefulFile(path):
+                clean = self.forgotten.clean(line.decode(errors="surrogateescape"))
+                holding += name in clean
+                new.write(clean.encode(errors="surrogateescape") + b"\n")
+        with written.open("rb") as file:
+            os.fsync(file.fileno())
         written.replace(path)
+        return holding
+
+
+def _link(path: Path, further: Path) -> None:
+    """A further name for a file; a copy where the file system has no links."""
+    try:
+        os.link(path, further)
+    except OSError:
+        shutil.copyfile(path, further)
 
 
 def forgotten_names(settings: Settings) -> Forgotten:

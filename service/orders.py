@@ -5,6 +5,7 @@ Whoever may write there may order; no door of the network is needed for what onl
 """
 
 import json
+import logging
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from threading import Event
@@ -13,6 +14,8 @@ from typing import TypeAlias
 from uuid import uuid4
 
 from domain.errors import ProductError, StoreError, UnreachableError, UsageError
+
+log = logging.getLogger("gpuledger.orders")
 
 Handler: TypeAlias = Callable[[str], str]
 _ASKED, _ANSWERED = ".order.json", ".answer.json"
@@ -33,14 +36,17 @@ def give(folder: Path, order: str, argument: str, *, seconds: float) -> str:
     asked, answered = folder / f"{name}{_ASKED}", folder / f"{name}{_ANSWERED}"
     _write(asked, {"order": order, "argument": argument})
     give_up, pause = monotonic() + seconds, Event()
-    while not answered.exists():
-        if monotonic() > give_up:
-            asked.unlink(missing_ok=True)
-            message = (
-                f"{order}: the running gpuledger serve gave no answer in {seconds:.0f} s; look at its log"
-            )
-            raise UnreachableError(message)
-        pause.wait(_LOOK_SECONDS)
+    try:
+        while not answered.exists():
+            if monotonic() > give_up:
+                message = (
+                    f"{order}: the running gpuledger serve gave no answer in {seconds:.0f} s; look at its log"
+                )
+                raise UnreachableError(message)
+            pause.wait(_LOOK_SECONDS)
+    finally:
+        # Whoever gives up, also by Ctrl-C, does not want it done later.
+        asked.unlink(missing_ok=True)
     said = json.loads(answered.read_text(encoding="utf-8"))
     answered.unlink()
     if said["error"]:
@@ -55,10 +61,14 @@ def take(folder: Path, handlers: Mapping[str, Handler]) -> int:
         said = {"said": "", "error": "", "wrong": ""}
         try:
             order = json.loads(path.read_text(encoding="utf-8"))
+            # Taken once: one that ends us would else end us at each start.
+            path.unlink()
             said["said"] = handlers[order["order"]](str(order["argument"]))
         except ProductError as error:
             said |= {"error": str(error), "wrong": "asked" if isinstance(error, UsageError) else ""}
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except Exception as error:
+            # Whoever waits for the answer hears of a fault of ours too, and the service goes on.
+            log.exception("order failed", extra={"order": path.name})
             said["error"] = f"order {path.name}: {type(error).__name__}: {error}"
         path.unlink(missing_ok=True)
         _write(path.with_name(path.name.removesuffix(_ASKED) + _ANSWERED), said)

@@ -19,6 +19,7 @@ from store.embedded import Store
 
 DISK = "disk_full"
 STORE = "store_broken"
+JOURNAL = "journal_not_written"
 # Somewhat more than at the pause, so that the two do not take turns.
 _RESUME_RATIO = 1.1
 
@@ -97,14 +98,18 @@ class PatientSink:
             try:
                 appended = self._append(batch, again=broken)
             except (StoreBrokenError, OSError) as cause:
-                broken = True
+                of_store = isinstance(cause, StoreBrokenError)
+                broken |= of_store
                 self._alarms.sound(
-                    STORE, f"{cause}; trying again, nothing acknowledged is lost", stops_reading=True
+                    STORE if of_store else JOURNAL,
+                    f"{cause}; trying again, nothing acknowledged is lost",
+                    stops_reading=True,
                 )
                 self._wait(str(cause))
                 self._wait_for_room()
                 continue
             self._alarms.end(STORE)
+            self._alarms.end(JOURNAL)
             return appended
 
     def _append(self, batch: Batch, *, again: bool) -> int:

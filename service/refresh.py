@@ -4,33 +4,39 @@ From facts to lives, incrementally: only workloads about which something new is 
 The watermark commits with the result, so that a stop at any point repeats work and loses none.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-import msgspec
-
+from analytics.copies import Copies, Place, is_copy
 from analytics.fairness.kueue_terms import quota_uses, term_rows
 from analytics.fragmentation.asked import node_rows, pod_rows, shape_rows
 from analytics.fragmentation.flavors import flavor_rows
-from analytics.history import Catalog, Described, History, WorkloadFacts
+from analytics.history import Catalog, History, WorkloadFacts
 from analytics.identity import JOB_KINDS, Identity, Known
 from analytics.lifecycle import live
 from analytics.portrait import Surroundings, portrait, reservations
 from analytics.site_spans import node_spans, queue_spans
 from domain import objects
-from domain.facts import Description, EventSighting, ObjectKind, Transition
+from domain.facts import EventSighting, ObjectKind
 from domain.policy import Policy
 from domain.tenant import Tenancy
 from domain.workload import Life
+from service.histories import (
+    JOBS,
+    QUEUEING,
+    Elsewhere,
+    histories_of,
+    surroundings_of,
+    with_pods_of,
+    workload_facts,
+)
 from store.embedded import Store
 from store.lives import Watermark
 
 JOB = "lives"
-_QUEUEING = frozenset({ObjectKind.WORKLOAD, *objects.POD_GROUPS})
-# The claims of a workload come along with its jobs: they tell what its pods hold.
-_JOBS = frozenset({ObjectKind.JOB, ObjectKind.VOLCANO_JOB, *objects.JOB_OBJECTS, ObjectKind.RESOURCE_CLAIM})
-_MEMBERS = frozenset({*_QUEUEING, *_JOBS, ObjectKind.POD})
+_MEMBERS = frozenset({*QUEUEING, *JOBS, ObjectKind.POD})
 _AROUND = frozenset(
     {ObjectKind.NODE, ObjectKind.NAMESPACE, ObjectKind.LOCAL_QUEUE, ObjectKind.CLUSTER_QUEUE}
     | {ObjectKind.COHORT}
@@ -51,9 +57,10 @@ _ROW_TABLES = (
     "member",
     "workload_shape",
     "pod_device",
+    "workload_copy",
 )
-_DECODERS = {kind: msgspec.json.Decoder(body) for kind, body in objects.BODY_TYPES.items()}
-
+# A copy was thrown out because its original was, and there it is told.
+_BY_THE_ORIGINAL = "EvictedOnManagerCluster"
 _OLD_MEMBERS = """
 -- One row per object of the workloads that hold one of these objects.
 select distinct workload_uid, object_uid
@@ -64,6 +71,11 @@ where cluster = $cluster and workload_uid in (
     union
     select unnest($uids::varchar[])
 )
+"""
+
+# One row where something in the cluster is a copy, or has one.
+_HAS_COPIES = """
+select 1 as one from workload_copy where cluster = $cluster or of_cluster = $cluster limit 1
 """
 
 _ON_NODES = """
@@ -85,6 +97,13 @@ class _Cluster:
     loaded: bool = False
     reads_pods: bool | None = None
 
+    def kueue_workloads(self, uids: Iterable[str]) -> Iterator[Known]:
+        """The Kueue Workloads among these objects."""
+        for uid in uids:
+            known = self.identity.known.get(uid)
+            if known is not None and known.kind is ObjectKind.WORKLOAD:
+                yield known
+
 
 @dataclass(slots=True, kw_only=True)
 class Refresher:
@@ -94,45 +113,76 @@ class Refresher:
     tenancy: Tenancy = field(default_factory=Tenancy)
     policy: Policy = field(default_factory=Policy)
     _clusters: dict[str, _Cluster] = field(default_factory=dict)
+    _copies: Copies = field(default_factory=Copies)
 
     def refresh(self) -> int:
         """Cut anew what has news, in every cluster; gives the number of workloads cut."""
         return sum(self.refresh_cluster(cluster) for cluster in self.store.clusters())
 
     def refresh_cluster(self, cluster: str) -> int:
-        """The same in one cluster."""
+        """
+        The same in one cluster; what MultiKueue copied is cut anew in the others too.
+
+        Only then the watermark moves: after a stop in between all is done again.
+        """
         changed = self.store.changed_since(cluster, JOB)
         if not changed.uids:
             return 0
-        kept = self._clusters.setdefault(
-            cluster, _Cluster(Identity(job_kinds=JOB_KINDS | self.policy.job_kinds))
-        )
+        kept = self._of(cluster)
         self._learn(cluster, kept, changed.uids)
         observed = self._reads_pods(cluster)
         touched = changed.uids | self._depending(cluster, kept, changed.uids, observed=observed)
         members = self._affected(cluster, kept, touched)
+        mark = Watermark(JOB, changed.seq)
+        linked = self._linked(cluster, kept, members)
+        self._cut(cluster, members, mark, news=changed.uids, advances=not linked)
+        for other, uids in linked.items():
+            self._cut(other, self._affected(other, self._of(other), uids), mark)
+        if linked:
+            self.store.write_lives(cluster, workload_uids=[], tables={}, watermark=mark)
+        return len(members)
+
+    def _of(self, cluster: str) -> _Cluster:
+        """What is kept of a cluster."""
+        identity = Identity(job_kinds=JOB_KINDS | self.policy.job_kinds)
+        return self._clusters.setdefault(cluster, _Cluster(identity))
+
+    def _cut(
+        self,
+        cluster: str,
+        members: dict[str, list[str]],
+        mark: Watermark,
+        *,
+        news: AbstractSet[str] = frozenset(),
+        advances: bool = False,
+    ) -> None:
+        """Cut these workloads anew, each with its objects; `news` are objects that are new or changed."""
+        kept = self._of(cluster)
+        observed = self._reads_pods(cluster)
         uids = {uid for group in members.values() for uid in group}
         histories = histories_of(*self.store.facts_of(cluster, uids)) if uids else {}
         events = self._events(cluster, uids)
         catalog = Catalog.of(h for h in kept.around.values() if h.kind is ObjectKind.NODE)
-        around = _surroundings(kept.around.values())
+        around = surroundings_of(kept.around.values())
+        elsewhere = self._elsewhere(cluster, kept, members)
         tables: dict[str, list[dict[str, object]]] = {name: [] for name in _ROW_TABLES}
         for workload_uid, group in members.items():
             known = [histories[uid] for uid in group if uid in histories]
-            facts = _workload_facts(workload_uid, known, catalog, events, pods_observed=observed)
+            facts = workload_facts(workload_uid, known, catalog, events, pods_observed=observed)
             if facts is not None:
+                facts = with_pods_of(elsewhere.get(workload_uid), facts)
                 life = live(facts, skew_tolerated=self.policy.skew_tolerated)
-                self._rows(tables, cluster, facts, life, around)
-        if changed.uids & kept.around.keys():
+                original = self._original(cluster, kept, group)
+                self._rows(tables, cluster, facts, life, around, original=original)
+        if news & kept.around.keys():
             tables["node_span"] = list(node_spans(cluster, kept.around.values()))
             tables["node_device"] = [{"cluster": cluster} | row for row in node_rows(kept.around.values())]
             tables["queue_flavor"] = list(flavor_rows(cluster, kept.around.values()))
             tables["queue_span"] = list(queue_spans(cluster, kept.around.values()))
             tables["kueue_terms"] = list(term_rows(cluster, kept.around.values()))
         self.store.write_lives(
-            cluster, workload_uids=list(members), tables=tables, watermark=Watermark(JOB, changed.seq)
+            cluster, workload_uids=list(members), tables=tables, watermark=mark, advances=advances
         )
-        return len(members)
 
     def _learn(self, cluster: str, kept: _Cluster, uids: set[str]) -> None:
         """Take new descriptions into the index; all of them the first time."""
@@ -144,16 +194,70 @@ class Refresher:
             if history.kind in _AROUND:
                 kept.around[history.uid] = history
             elif body is not None and history.kind in _MEMBERS:
-                kept.identity.add(
-                    Known(
-                        uid=history.uid,
-                        kind=history.kind,
-                        namespace=history.namespace,
-                        name=history.name,
-                        created_ms=history.created_ms,
-                        body=body,
-                    )
+                known = Known(
+                    uid=history.uid,
+                    kind=history.kind,
+                    namespace=history.namespace,
+                    name=history.name,
+                    created_ms=history.created_ms,
+                    body=body,
                 )
+                kept.identity.add(known)
+                if known.kind is ObjectKind.WORKLOAD:
+                    self._copies.add(cluster, known)
+
+    def _linked(self, cluster: str, kept: _Cluster, members: dict[str, list[str]]) -> dict[str, set[str]]:
+        """Originals and copies of these workloads in other clusters, which are read now if need be."""
+        found: dict[str, set[str]] = {}
+        mine = [known for group in members.values() for known in kept.kueue_workloads(group)]
+        if any(is_copy(known.body) or _is_dispatched(known.body) for known in mine) or self.store.rows(
+            _HAS_COPIES, {"cluster": cluster}
+        ):
+            for other in self.store.clusters():
+                if not self._of(other).loaded:
+                    self._learn(other, self._of(other), set())
+        for place in self._copies.linked(Place(cluster, known.uid) for known in mine):
+            found.setdefault(place.cluster, set()).add(place.uid)
+        return found
+
+    def _original(self, cluster: str, kept: _Cluster, group: Iterable[str]) -> Place | None:
+        """The workload in another cluster of which the one with these objects is a copy."""
+        for known in kept.kueue_workloads(group):
+            place = self._copies.original_of(Place(cluster, known.uid))
+            if place is not None:
+                uid = self._of(place.cluster).identity.workload_of(place.uid)
+                return Place(place.cluster, uid or place.uid)
+        return None
+
+    def _elsewhere(self, cluster: str, kept: _Cluster, members: dict[str, list[str]]) -> dict[str, Elsewhere]:
+        """What is known of the pods of these workloads' copies, where pods of their clusters are read."""
+        copies: dict[str, dict[str, str]] = {}
+        for workload_uid, group in members.items():
+            for known in kept.kueue_workloads(group):
+                for place in self._copies.copies_of(Place(cluster, known.uid)):
+                    copy_uid = self._of(place.cluster).identity.workload_of(place.uid)
+                    copies.setdefault(place.cluster, {})[copy_uid or place.uid] = workload_uid
+        copies = {name: of_copy for name, of_copy in copies.items() if self._reads_pods(name)}
+        nodes = (
+            history
+            for name in copies
+            for history in self._of(name).around.values()
+            if history.kind is ObjectKind.NODE
+        )
+        catalog = Catalog.of(nodes)
+        found = {uid: Elsewhere(catalog) for of_copy in copies.values() for uid in of_copy.values()}
+        for name, of_copy in copies.items():
+            groups = self._affected(name, self._of(name), set(of_copy))
+            owners = {
+                uid: of_copy[copy] for copy, group in groups.items() if copy in of_copy for uid in group
+            }
+            histories = histories_of(*self.store.facts_of(name, set(owners)))
+            events = self._events(name, set(owners))
+            for uid, history in histories.items():
+                if history.kind is ObjectKind.POD:
+                    found[owners[uid]].pods.append(history)
+                    found[owners[uid]].events += events.get(uid, ())
+        return found
 
     def _reads_pods(self, cluster: str) -> bool:
         """Whether pods of the cluster were ever read; a mark may tell of a failure only."""
@@ -218,8 +322,14 @@ class Refresher:
         facts: WorkloadFacts,
         life: Life,
         around: Surroundings,
+        *,
+        original: Place | None,
     ) -> None:
-        """Append the rows of one workload to each table."""
+        """
+        Append the rows of one workload to each table; `original` is the one of which it is a copy.
+
+        What the pods of its copies hold, and the quota reserved for them, is told where they are.
+        """
         who = _flat(portrait(facts, life, around=around, tenancy=self.tenancy))
         who["user_name"] = who.pop("user")
         key: dict[str, object] = {"cluster": cluster, "workload_uid": facts.uid}
@@ -238,17 +348,27 @@ class Refresher:
         )
         tables["span"] += [key | _flat(span) for span in life.spans]
         tables["attempt"] += [key | _flat(attempt) for attempt in life.attempts]
-        for holding in life.holdings:
+        if original is not None:
+            of_uid = {"of_cluster": original.cluster, "of_workload_uid": original.uid}
+            tables["workload_copy"].append(key | of_uid)
+        for holding in () if facts.pods_elsewhere else life.holdings:
             row = _flat(holding)
             of_pod = key | {"pod_uid": holding.pod_uid}
             tables["run"] += [of_pod | _flat(run) for run in row.pop("runs")]
             tables["holding"].append(key | row)
-        tables["eviction"] += [key | _flat(eviction) for eviction in life.evictions]
+        tables["eviction"] += [
+            key | _flat(eviction)
+            for eviction in life.evictions
+            if original is None or eviction.reason != _BY_THE_ORIGINAL
+        ]
         tables["member_wait"] += [key | _flat(wait) for wait in life.member_waits]
         tables["workload_shape"] += [key | row for row in shape_rows(facts)]
-        tables["pod_device"] += [key | row for row in pod_rows(facts)]
-        for history in (*facts.queueing, *facts.jobs, *facts.pods):
+        here = () if facts.pods_elsewhere else facts.pods
+        for history in (*facts.queueing, *facts.jobs, *here):
             tables["member"].append(key | {"object_uid": history.uid, "kind": history.kind})
+        if facts.pods_elsewhere:
+            return
+        tables["pod_device"] += [key | row for row in pod_rows(facts)]
         for history in facts.queueing:
             tables["quota_use"] += [key | row for row in quota_uses(history)]
             for flavor, quantity, start_ms, end_ms in reservations(history, facts.catalog):
@@ -272,69 +392,5 @@ def _claims(identity: Identity, uid: str) -> list[str]:
     return []
 
 
-def histories_of(
-    transitions: Iterable[Transition], descriptions: Iterable[Description]
-) -> dict[str, History]:
-    """Group facts by object, each in the order given."""
-    changes: dict[str, list[Transition]] = {}
-    for transition in transitions:
-        changes.setdefault(transition.uid, []).append(transition)
-    sayings: dict[str, list[Description]] = {}
-    for description in descriptions:
-        sayings.setdefault(description.uid, []).append(description)
-    found: dict[str, History] = {}
-    for uid in changes.keys() | sayings.keys():
-        said = sayings.get(uid, [])
-        kind = said[-1].kind if said else changes[uid][0].kind
-        found[uid] = History(
-            uid=uid,
-            kind=kind,
-            namespace=said[-1].namespace if said else "",
-            name=said[-1].name if said else "",
-            descriptions=tuple(
-                Described(
-                    from_ms=description.from_ms,
-                    observed_ms=description.observed_ms,
-                    earliest_ms=description.earliest_ms,
-                    body=_DECODERS[description.kind].decode(description.body),
-                )
-                for description in said
-            ),
-            transitions=tuple(changes.get(uid, ())),
-        )
-    return found
-
-
-def _workload_facts(
-    uid: str,
-    histories: list[History],
-    catalog: Catalog,
-    events: dict[str, list[EventSighting]],
-    *,
-    pods_observed: bool,
-) -> WorkloadFacts | None:
-    if not histories:
-        return None
-    histories.sort(key=lambda history: (history.created_ms, history.uid))
-    return WorkloadFacts(
-        uid=uid,
-        queueing=tuple(h for h in histories if h.kind in _QUEUEING),
-        jobs=tuple(h for h in histories if h.kind in _JOBS),
-        pods=tuple(h for h in histories if h.kind is ObjectKind.POD),
-        catalog=catalog,
-        events=tuple(event for h in histories for event in events.get(h.uid, ())),
-        pods_observed=pods_observed,
-    )
-
-
-def _surroundings(histories: Iterable[History]) -> Surroundings:
-    around = Surroundings()
-    for history in histories:
-        body = history.latest
-        if history.kind is ObjectKind.NAMESPACE:
-            around.namespaces.setdefault(history.name, []).append(history)
-        elif isinstance(body, objects.LocalQueue):
-            around.local_queues[history.namespace, history.name] = body.cluster_queue
-    for namespaces in around.namespaces.values():
-        namespaces.sort(key=lambda history: history.created_ms)
-    return around
+def _is_dispatched(body: objects.Body) -> bool:
+    return isinstance(body, objects.Workload) and bool(body.dispatched_to)

@@ -14,7 +14,7 @@ from analytics.metrics import REGISTRY
 from api.app import Api, create_app
 from api.server import Server
 from collector.decoding import Payload
-from domain.errors import ProductError, StoreBrokenError
+from domain.errors import ProductError, StoreBrokenError, UnreachableError
 from domain.metric import Measurement
 from domain.window import Clock, SystemClock
 from service import orders, running, sources
@@ -25,12 +25,13 @@ from service.checkpoint_metrics import CheckpointPoller, checkpoint_pollers
 from service.checkpoints import Checkpoints
 from service.clocks import clock_of
 from service.collecting import Collectors
+from service.first_cut import FirstCut
 from service.gateways import Gateways
 from service.gpu_metrics import Poller, pollers
 from service.keeping import Keeper
 from service.kueue_checks import KueueChecks
 from service.measure import Measurer
-from service.patience import STORE
+from service.patience import DISK, STORE
 from service.positions import EVERY_SECONDS, Positions
 from service.quota_orders import QuotaOrders
 from service.recovery import open_store
@@ -46,6 +47,7 @@ log = logging.getLogger("gpuledger.service")
 _ORDERS_EVERY_SECONDS = 1
 _HOUSEKEEPING_EVERY_SECONDS = 3600
 _WEEKLY_CHECK_SECONDS = 3600
+_EXCHANGED = "reading pauses while the operator acts on the books; it goes on by itself"
 
 
 def version() -> str:
@@ -79,6 +81,8 @@ class Runtime:
         self._owns_store = store is None
         self.store = store or open_store(settings)
         self.alarms = Alarms()
+        watched = {cluster.name for cluster in settings.clusters}
+        self._first_cut = FirstCut(self.store, watched, SystemClock())
         try:
             self.answers = Answers(
                 self.store,
@@ -90,10 +94,7 @@ class Runtime:
                 alarms=self.alarms,
                 kueue_checks=KueueChecks(self.store, settings.kueue_metrics, SystemClock()),
                 checkpoints=Checkpoints(
-                    self.store,
-                    {cluster.name for cluster in settings.clusters},
-                    self._tell,
-                    SystemClock(),
+                    self.store, watched, self._tell, SystemClock(), first_cut=self._first_cut
                 ),
             )
             self._gateways = Gateways(settings.gateways, SystemClock())
@@ -125,6 +126,7 @@ class Runtime:
             failed=self._failed,
         )
         self._error: BaseException | None = None
+        self._began_ms = SystemClock().now_ms()
 
     @property
     def url(self) -> str:
@@ -134,6 +136,7 @@ class Runtime:
     def start(self) -> Self:
         """Measure once, then serve, tick and watch."""
         try:
+            self.store.forget_unread(cluster.name for cluster in self.settings.clusters)
             self._tick()
             self._server.start()
             self._ticker.every(self.settings.schedule.measure_every_seconds, self._tick, name="measure")
@@ -141,13 +144,13 @@ class Runtime:
                 self.settings.gpu_metrics, self.store, SystemClock(), connect=self._collectors.connect
             ):
                 self._pollers.append(poller)
-                self._ticker.every(seconds, partial(self._poll, poller), name=name)
+                self._ticker.every(seconds, partial(self._poll, poller), name=name, asks_others=True)
             assert self.answers.checkpoints is not None
             for name, seconds, telling in checkpoint_pollers(
                 self.settings.checkpoints.metrics, self.answers.checkpoints
             ):
                 self._pollers.append(telling)
-                self._ticker.every(seconds, telling.poll, name=name)
+                self._ticker.every(seconds, telling.poll, name=name, asks_others=True)
             self._ask_for_positions()
             self._compare()
             self._ticker.every(_WEEKLY_CHECK_SECONDS, self._weekly().write_due, name="weekly")
@@ -194,7 +197,9 @@ class Runtime:
     def _publish(self, measurements: Sequence[Measurement], as_of_ms: int) -> None:
         watched = {cluster.name for cluster in self.settings.clusters}
         policy = self.answers.policy
-        live = sources.last_good(self.store.marks(), as_of_ms, policy=policy, clusters=watched)
+        live = sources.last_good(
+            self.store.marks(), as_of_ms, policy=policy, clusters=watched, since_ms=self._began_ms
+        )
         self.exporter.publish(measurements, as_of_ms, live)
 
     def _weekly(self) -> WeeklyReports:
@@ -212,6 +217,8 @@ class Runtime:
             self.store.close()
 
     def _tick(self) -> None:
+        if self._disk_is_full:
+            return
         with self._measuring:
             try:
                 self.measurer.tick()
@@ -221,7 +228,14 @@ class Runtime:
                 raise
             self.alarms.end(STORE)
 
+    @property
+    def _disk_is_full(self) -> bool:
+        """Whether reading pauses for room: what measuring and polling write would take the rest."""
+        return DISK in self.alarms.sounding()
+
     def _poll(self, poller: Poller | Positions) -> None:
+        if self._disk_is_full:
+            return
         with self._polling.passing():
             poller.poll()
 
@@ -232,7 +246,10 @@ class Runtime:
             asking = Positions(cluster.name, connection, self.store, SystemClock())
             self._pollers.append(asking)
             self._ticker.every(
-                EVERY_SECONDS, partial(self._poll, asking), name=f"queue positions/{cluster.name}"
+                EVERY_SECONDS,
+                partial(self._poll, asking),
+                name=f"queue positions/{cluster.name}",
+                asks_others=True,
             )
 
     def _compare(self) -> None:
@@ -241,13 +258,17 @@ class Runtime:
         assert checks is not None
         for number, one in enumerate(self.settings.kueue_metrics):
             name, seconds = f"kueue-metrics/{one.cluster}/{number}", int(one.every.total_seconds())
-            self._ticker.every(seconds, partial(checks.poll, number), name=name)
+            self._ticker.every(seconds, partial(checks.poll, number), name=name, asks_others=True)
         for number, gateway in enumerate(self.settings.gateways):
             name, seconds = f"gateway/{gateway.name}/{number}", int(gateway.every.total_seconds())
-            self._ticker.every(seconds, partial(self._gateways.poll, number), name=name)
+            self._ticker.every(seconds, partial(self._gateways.poll, number), name=name, asks_others=True)
 
     def _tell(self, cluster: str, payload: Payload, observed_ms: int) -> None:
-        with self._polling.passing():
+        with self._polling.passing_at_once() as inside:
+            if not inside:
+                # Whoever waited here would hold one of the few threads that answer questions.
+                message = f"cluster {cluster} is not read just now ({_EXCHANGED}); tell it again"
+                raise UnreachableError(message)
             self._collectors.tell(cluster, payload, observed_ms)
 
     def _take_orders(self) -> None:
@@ -278,15 +299,24 @@ class Runtime:
             agreement=self.answers.agreement,
             quotas=self.answers.quotas,
         )
-        return Measurer(answers=self.answers, refresh=books.refresh, publish=self._publish)
+        return Measurer(
+            answers=self.answers,
+            refresh=lambda: self._first_cut.after(books.refresh),
+            publish=self._publish,
+        )
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        with self._collectors.paused(), self._polling.closed(), self._measuring:
-            yield
+        self.alarms.sound("reading_pauses", _EXCHANGED, stops_reading=True)
+        try:
+            with self._collectors.paused(), self._polling.closed(), self._measuring:
+                yield
+        finally:
+            self.alarms.end("reading_pauses")
 
     def _renewed(self) -> None:
         """What the stages and the measurer kept in memory is about other facts."""
+        self._first_cut.begin_anew()
         self.measurer = self._measurer()
 
     def _failed(self, error: ProductError) -> None:

@@ -87,9 +87,11 @@ class Scraper:
         read = self._readers[group].samples(answers)
         marks = {one.source: Read(until_ms=one.at_ms + self._step_ms, seen_ms=one.at_ms) for one in answers}
         for one in scraped:
-            if one.error:
-                marks[one.exporter.source] = Read(until_ms=0, seen_ms=0, error=one.error)
-            self._tell(one)
+            source = one.exporter.source
+            because = one.error or read.troubles.get(source, "")
+            if because:
+                marks[source] = Read(until_ms=0, seen_ms=0 if one.error else one.at_ms, error=because)
+            self._tell(source, because)
         if answers:
             told = (of_answer(one.text, one.at_ms, node=one.node) for one in answers)
             newest_ms = max(one.at_ms for one in answers)
@@ -141,13 +143,12 @@ class Scraper:
         else:
             self._store.unmark_samples(cluster, source)
 
-    def _tell(self, one: Scraped) -> None:
+    def _tell(self, source: str, because: str) -> None:
         """Log an exporter that stops to answer, and one that answers again; not each time."""
-        source = one.exporter.source
         about = {"cluster": self._settings.cluster, "source": source}
-        if one.error and source not in self._failing:
+        if because and source not in self._failing:
             self._failing.add(source)
-            log.warning("GPU metrics were not read", extra=about | {"error": one.error})
-        elif not one.error and source in self._failing:
+            log.warning("GPU metrics were not read", extra=about | {"error": because})
+        elif not because and source in self._failing:
             self._failing.discard(source)
             log.info("GPU metrics are read again", extra=about)

@@ -101,15 +101,16 @@ def coverage(
 
 
 def last_good(
-    marks: Iterable[Mark], as_of_ms: int, *, policy: Policy, clusters: Collection[str]
+    marks: Collection[Mark], as_of_ms: int, *, policy: Policy, clusters: Collection[str], since_ms: int
 ) -> dict[str, int]:
     """
     When the kind of each of these clusters that lags most was last good, for the alert on stale data.
 
     A kind never read has no say, and one with a longer threshold than the alert's only when it is
-    past its own.
+    past its own. Of a cluster that was never reached nothing is known since `since_ms`, when we began to try.
     """
-    seen: dict[str, int] = {}
+    reached = {str(mark["cluster"]) for mark in marks if mark["seen_ms"]}
+    seen = {cluster: since_ms for cluster in clusters if cluster not in reached}
     for mark in marks:
         cluster, seen_ms = str(mark["cluster"]), int(mark["seen_ms"])
         state = state_of(mark, as_of_ms, policy=policy)

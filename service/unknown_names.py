@@ -17,7 +17,7 @@ from (
     select
         unnest(['cluster', 'team', 'queue', 'gpu_model', 'priority_class']) as label,
         unnest([cluster, team, queue, gpu_model, priority_class]) as name
-    from gpu_workload
+    from gpu_work
     union all
     select
         unnest(['cluster', 'gpu_model']) as label,
@@ -25,6 +25,11 @@ from (
     from node_capacity
     union all
     select 'queue' as label, queue as name from live_queue
+    union all
+    select
+        unnest(['cluster', 'queue']) as label,
+        unnest([cluster, queue]) as name
+    from queue_state
     union all
     select 'cluster' as label, cluster as name from source_mark
     union all

@@ -3,7 +3,8 @@
 from typing import Final
 
 # One row per workload submitted before $as_of_ms, as it stood then. Facts from then on do not
-# count: what ends later has not ended. Waits use the clocks of the metrics of the same name.
+# count: what ends later has not ended. Waits use the clocks of the metrics of the same name. MultiKueue's
+# copies are told with their originals, unless one is asked for by its uid.
 LIST: Final = """
 with course as (
     select
@@ -29,28 +30,42 @@ with course as (
     group by span.cluster, span.workload_uid
 ),
 
+copied as (
+    select cluster, workload_uid, of_cluster, of_workload_uid
+    from workload_copy
+    where $uid is null or of_workload_uid = $uid
+),
+
 held as (
     select
-        cluster,
-        workload_uid,
+        coalesce(copied.of_cluster, holding.cluster) as cluster,
+        coalesce(copied.of_workload_uid, holding.workload_uid) as workload_uid,
         count(*) = count(micro_gpus) as known,
         sum(micro_gpus::hugeint * (least(coalesce(released_ms, $as_of_ms), $as_of_ms) - bound_ms))::double
             / 1e9 as gpu_seconds
     from holding
-    where bound_ms < $as_of_ms and ($uid is null or workload_uid = $uid)
-    group by cluster, workload_uid
+    left join copied
+        on holding.cluster = copied.cluster and holding.workload_uid = copied.workload_uid
+    where
+        bound_ms < $as_of_ms
+        and ($uid is null or holding.workload_uid = $uid or copied.workload_uid is not null)
+    group by all
 ),
 
 thrown_out as (
     select
-        cluster,
-        workload_uid,
+        coalesce(copied.of_cluster, eviction.cluster) as cluster,
+        coalesce(copied.of_workload_uid, eviction.workload_uid) as workload_uid,
         coalesce(sum(1 + missed) filter (where preempted), 0)::bigint as preemptions,
         coalesce(sum(1 + missed) filter (where not preempted), 0)::bigint as evictions,
         sum(missed)::bigint as missed_evictions
     from eviction
-    where at_ms < $as_of_ms and ($uid is null or workload_uid = $uid)
-    group by cluster, workload_uid
+    left join copied
+        on eviction.cluster = copied.cluster and eviction.workload_uid = copied.workload_uid
+    where
+        at_ms < $as_of_ms
+        and ($uid is null or eviction.workload_uid = $uid or copied.workload_uid is not null)
+    group by all
 )
 
 select
@@ -95,6 +110,16 @@ where
         workload.workload_uid = $uid
         or ($uid is null and coalesce(workload.requested_micro_gpus > 0, true) and workload.skewed = '')
     )
+    and (
+        $uid is not null
+        or not exists (
+            select 1
+            from workload_copy
+            where
+                workload_copy.cluster = workload.cluster
+                and workload_copy.workload_uid = workload.workload_uid
+        )
+    )
 order by workload.submitted_ms, workload.cluster, workload.workload_uid
 """
 
@@ -137,20 +162,47 @@ group by all
 order by attempt.number
 """
 
-# One row per pod that was bound before $as_of_ms; restarts are those seen by then.
+# One row per pod that was bound before $as_of_ms, those of copies included; restarts are those seen by then.
 PODS: Final = """
-with restarted as (
-    select uid, subject, max(amount) as restarts
+with pods as (
+    select *
+    from holding
+    where cluster = $cluster and workload_uid = $uid and bound_ms < $as_of_ms
+    union all by name
+    select
+        holding.* exclude (attempt),
+        (
+            select max(attempt.number)
+            from attempt
+            where
+                attempt.cluster = $cluster
+                and attempt.workload_uid = $uid
+                and attempt.start_ms <= holding.bound_ms
+        ) as attempt
+    from workload_copy
+    inner join holding
+        on workload_copy.cluster = holding.cluster and workload_copy.workload_uid = holding.workload_uid
+    where
+        workload_copy.of_cluster = $cluster
+        and workload_copy.of_workload_uid = $uid
+        and holding.bound_ms < $as_of_ms
+),
+
+restarted as (
+    select transition.cluster, transition.uid, transition.subject, max(transition.amount) as restarts
     from transition
-    where cluster = $cluster and moment = 'restarts' and at_ms < $as_of_ms
-        and uid in (select pod_uid from holding where cluster = $cluster and workload_uid = $uid)
-    group by uid, subject
+    where
+        transition.moment = 'restarts'
+        and transition.at_ms < $as_of_ms
+        and transition.cluster in (select cluster from pods)
+        and transition.uid in (select pod_uid from pods)
+    group by all
 ),
 
 restarts_of as (
-    select uid, sum(restarts)::bigint as restarts
+    select cluster, uid, sum(restarts)::bigint as restarts
     from restarted
-    group by uid
+    group by cluster, uid
 )
 
 select
@@ -166,9 +218,8 @@ select
     holding.released_ms,
     holding.released_earliest_ms,
     coalesce(restarts_of.restarts, 0) as restarts
-from holding
-left join restarts_of on holding.pod_uid = restarts_of.uid
-where holding.cluster = $cluster and holding.workload_uid = $uid and holding.bound_ms < $as_of_ms
+from pods as holding
+left join restarts_of on holding.cluster = restarts_of.cluster and holding.pod_uid = restarts_of.uid
 order by holding.attempt, holding.bound_ms, holding.pod_name
 """
 

@@ -56,7 +56,7 @@ def listing(store: Store, question: ListQuestion, as_of_ms: int) -> Listing:
     if column not in _SORTS:
         message = f"sort {question.sort!r}: {nearest(column, list(_SORTS))}"
         raise UsageError(message)
-    frame = _as_it_stood(store, as_of_ms)
+    frame = as_it_stood(store, as_of_ms)
     for dimension, values in question.filters.items():
         frame = frame.filter(pl.col(dimension).is_in(list(values)))
     if question.states:
@@ -78,7 +78,7 @@ def listing(store: Store, question: ListQuestion, as_of_ms: int) -> Listing:
 
 def detail(store: Store, uid: str, as_of_ms: int) -> Record | None:
     """One workload with its spans, attempts and pods; None if it was not submitted by then."""
-    frame = _as_it_stood(store, as_of_ms, uid=uid)
+    frame = as_it_stood(store, as_of_ms, uid=uid)
     if frame.is_empty():
         return None
     row = frame.row(0, named=True)
@@ -125,7 +125,7 @@ def _kind_of_skew(told: str) -> str:
     return "; ".join(dict.fromkeys(kinds))
 
 
-def _as_it_stood(store: Store, as_of_ms: int, *, uid: str | None = None) -> pl.DataFrame:
+def as_it_stood(store: Store, as_of_ms: int, *, uid: str | None = None) -> pl.DataFrame:
     """The workloads, or one; how long each waits is told by the query of the metrics on waiting."""
     listed = _clipped(store.frame(workload_sql.LIST, {"as_of_ms": as_of_ms, "uid": uid}), as_of_ms)
     waiting = store.frame(WAITING_NOW, {"as_of_ms": as_of_ms}).filter(pl.col("workloads") > 0)

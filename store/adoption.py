@@ -30,6 +30,7 @@ _NOT_IN_THE_JOURNAL: Final = {
     "set_aside": f"{_OF_REBUILT} and {_OF_SAMPLES}",
     "queue_position": _OF_REBUILT,
     "queue_position_mark": _OF_REBUILT,
+    "queue_state": _OF_REBUILT,
     "quota_week": _OF_REBUILT,
     "proposal": _OF_REBUILT,
     "proposal_audit": _OF_REBUILT,

@@ -10,8 +10,20 @@ from typing_extensions import override
 
 from domain.facts import Batch, Description, EventSighting, Known, ObjectKind, ObjectState, Transition
 from domain.metric import Measurement
+from domain.queue_state import QueueState
 from domain.window import Clock, SystemClock
-from store import activity, derived, facts, gpu_samples, lives, measurements, observed, positions
+from store import (
+    activity,
+    derived,
+    facts,
+    gpu_samples,
+    lives,
+    measurements,
+    observed,
+    positions,
+    queue_states,
+    unread,
+)
 from store.derived import Replacement
 from store.engine import Engine
 from store.facts import Changed
@@ -37,6 +49,8 @@ union
 select cluster from object_state
 union
 select cluster from gpu_sample_mark
+union
+select cluster from queue_state
 order by cluster
 """
 
@@ -136,6 +150,10 @@ class Store(Engine):
         """Where the reading of each kind of each cluster stands."""
         return [dict(mark) for mark in self.kept_rows(_MARKS)]
 
+    def forget_unread(self, watched: Iterable[str]) -> None:
+        """Forget clusters of which nothing was ever read, but for those that are watched."""
+        unread.forget_unread(self, watched)
+
     def set_aside_counts(self) -> list[dict[str, object]]:
         """How often what was not understood, by cluster, source and reason."""
         return self.rows(_SET_ASIDE)
@@ -160,9 +178,18 @@ class Store(Engine):
         workload_uids: Collection[str],
         tables: Mapping[str, Rows],
         watermark: Watermark | tuple[str, int],
+        *,
+        advances: bool = True,
     ) -> None:
         """Replace all that is derived of these workloads, with the watermark; see `store.lives`."""
-        lives.write_lives(self, cluster, workload_uids=workload_uids, tables=tables, watermark=watermark)
+        lives.write_lives(
+            self,
+            cluster,
+            workload_uids=workload_uids,
+            tables=tables,
+            watermark=watermark,
+            advances=advances,
+        )
 
     def cut_since(self, cluster: str, job: str) -> Changed:
         """Workloads whose lives were cut, or vanished, since the job's watermark; and the next one."""
@@ -230,6 +257,18 @@ class Store(Engine):
     def position_marks(self) -> list[dict[str, object]]:
         """Until when the positions of each cluster are known."""
         return positions.marks(self)
+
+    # ------------------------------------------------------------ what others counted
+
+    def append_queue_states(self, cluster: str, states: Sequence[QueueState]) -> None:
+        """Append counts of queues; see `store.queue_states`."""
+        queue_states.append(self, cluster, states)
+
+    def queue_states(
+        self, cluster: str, queues: Collection[str], *, from_ms: int, to_ms: int
+    ) -> dict[str, list[QueueState]]:
+        """What was counted of these queues in a stretch of time, in its order."""
+        return queue_states.near(self, cluster, queues, from_ms=from_ms, to_ms=to_ms)
 
     # ------------------------------------------------------------ what was said
 

@@ -4,6 +4,7 @@ Take a person's name out of the store: where it stands as a label's value, and w
 Who: the user of a workload, and who moved a proposal. Stages write names of teams, queues and pods only.
 """
 
+import re
 from collections.abc import Iterable
 from typing import Final
 
@@ -16,6 +17,15 @@ update description set body = replace(body, $said, $instead) where contains(body
 """
 _USERS: Final = "update workload set user_name = $instead where user_name = $name"
 _MOVERS: Final = "update proposal_audit set who = $instead where who = $name"
+_NAMES: Final = """
+select distinct user_name as name from workload
+union
+select distinct who as name from proposal_audit
+"""
+# One row per value of a label.
+_VALUES: Final = """
+select distinct unnest(regexp_extract_all(body, $said, 1)) as value from description
+"""
 _COUNT: Final = "select count(*)::bigint as rows from description where contains(body, $said)"
 # One row per kind of place in which the name stands within something else: nobody can say whose it is.
 _ELSEWHERE: Final = """
@@ -47,6 +57,16 @@ def said(label: str, value: str) -> str:
     return f"{msgspec.json.encode(label).decode()}:{msgspec.json.encode(value).decode()}"
 
 
+def said_within(label: str, value: str) -> str:
+    r"""
+    The same in a JSON text that is itself a string: kubectl keeps what it applied in an annotation.
+
+    >>> print(said_within("user", "dirk"))
+    \"user\":\"dirk\"
+    """
+    return msgspec.json.encode(said(label, value)).decode()[1:-1]
+
+
 def forget(engine: Engine, name: str, instead: str, *, labels: Iterable[str]) -> int:
     """
     Put another word for a name wherever one of these labels has it; gives the descriptions changed.
@@ -56,15 +76,25 @@ def forget(engine: Engine, name: str, instead: str, *, labels: Iterable[str]) ->
     changed = 0
     with engine.transaction() as connection:
         for label in labels:
-            asked = {"said": said(label, name), "instead": said(label, instead)}
-            (rows,) = connection.execute(_COUNT, {"said": asked["said"]}).fetchone() or (0,)
-            connection.execute(_BODIES, asked)
-            changed += rows
+            for written in (said, said_within):
+                asked = {"said": written(label, name), "instead": written(label, instead)}
+                (rows,) = connection.execute(_COUNT, {"said": asked["said"]}).fetchone() or (0,)
+                connection.execute(_BODIES, asked)
+                changed += rows if written is said else 0
         for statement in (_USERS, _MOVERS):
             connection.execute(statement, {"name": name, "instead": instead})
-        # Deleted rows stay in the file until it is folded.
     engine.fold()
     return changed
+
+
+def names(engine: Engine, labels: Iterable[str]) -> set[str]:
+    """Every name that stands where `forget` looks for one."""
+    found = {str(row["name"]) for row in engine.rows(_NAMES)}
+    for label in labels:
+        quoted = re.escape(msgspec.json.encode(label).decode())
+        rows = engine.rows(_VALUES, {"said": f'{quoted}:("(?:[^"\\\\]|\\\\.)*")'})
+        found |= {msgspec.json.decode(str(row["value"]), type=str) for row in rows}
+    return found
 
 
 def elsewhere(engine: Engine, name: str) -> dict[str, int]:

@@ -27,6 +27,19 @@ class Gate:
                 self._changed.notify_all()
 
     @contextmanager
+    def passing_at_once(self) -> Iterator[bool]:
+        """As `passing`, but nobody waits: where the gate is closed it gives False, and one is not inside."""
+        with self._changed:
+            inside = not self._closed
+            self._readers += inside
+        try:
+            yield inside
+        finally:
+            with self._changed:
+                self._readers -= inside
+                self._changed.notify_all()
+
+    @contextmanager
     def closed(self) -> Iterator[None]:
         """Alone: waits for those inside. One at a time may close the gate."""
         with self._changed:

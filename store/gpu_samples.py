@@ -14,13 +14,11 @@ from store.engine import Engine
 
 _GIVEN: Final = ("cluster", "seq")
 
-# One row where samples of one of the sources are stored from the time of those that come.
+# One row where samples of one of the sources are stored from the time of those that come, by their ends.
 _OVERLAP: Final = """
 select 1
 from gpu_sample_mark as known
-inner join (
-    select source, min(at_ms) as first_ms, max(at_ms) as last_ms from incoming group by source
-) as told
+inner join incoming as told
     on known.source = told.source
     and known.first_sample_ms <= told.last_ms
     and known.last_sample_ms >= told.first_ms
@@ -67,14 +65,13 @@ on conflict do update set
 _UNMARK: Final = """
 delete from gpu_sample_mark where cluster = $cluster and source = $source and last_sample_ms is null
 """
-_MARK_COLUMNS: Final = {
+_READ_COLUMNS: Final = {
     "source": pl.String,
     "read_until_ms": pl.Int64,
     "seen_ms": pl.Int64,
     "last_error": pl.String,
-    "first_sample_ms": pl.Int64,
-    "last_sample_ms": pl.Int64,
 }
+_NO_ENDS: Final = pl.DataFrame(schema={"source": pl.String, "first_ms": pl.Int64, "last_ms": pl.Int64})
 _MARKS: Final = "select gpu_sample_mark.* from gpu_sample_mark order by cluster, source"
 _NEWEST: Final = "select coalesce(max(seq), 0) as seq from gpu_sample"
 
@@ -140,23 +137,24 @@ def append(
         raise StoreError(message)
     _check(frame)
     ends = _ends(frame)
-    if strangers := ends.keys() - marks.keys():
+    sources = set(ends["source"])
+    if strangers := sources - marks.keys():
         message = f"table gpu_sample: samples of {min(strangers)!r}; expected a mark of each source"
         raise StoreError(message)
     with engine.transaction() as connection:
         given = _Given(connection, cluster)
-        fresh = given.unless_stored(frame.select(wanted))
+        fresh = given.unless_stored(frame.select(wanted), ends)
         if fresh.height:
             (newest,) = connection.execute(_NEWEST).fetchall()[0]
             given.run(_APPEND, fresh, seq=newest + 1)
         observed.add(engine, connection, cluster, observed.of_samples(frame))
         given.run(_MARK, _marked(marks, ends))
         # Of samples that were known already, what was set aside is counted already.
-        new = ends.keys() & set(fresh["source"].unique())
+        new = sources if fresh.height == frame.height else set(fresh["source"].unique())
         told = [
             (source, because, count, marks[source].seen_ms)
             for source, causes in set_aside.items()
-            if source in new or source not in ends
+            if source in new or source not in sources
             for because, count in causes.items()
         ]
         if told:
@@ -167,7 +165,7 @@ def append(
 def mark(engine: Engine, cluster: str, reads: Mapping[str, Read]) -> None:
     """Note how readings of these sources went that gave nothing: what was read before stays read."""
     with engine.transaction() as connection:
-        _Given(connection, cluster).run(_MARK, _marked(reads, {}))
+        _Given(connection, cluster).run(_MARK, _marked(reads, _NO_ENDS))
 
 
 def unmark(engine: Engine, cluster: str, source: str) -> None:
@@ -196,12 +194,12 @@ class _Given:
         finally:
             self._connection.unregister("incoming")
 
-    def unless_stored(self, frame: pl.DataFrame) -> pl.DataFrame:
-        """The rows that are not stored yet."""
+    def unless_stored(self, frame: pl.DataFrame, ends: pl.DataFrame) -> pl.DataFrame:
+        """The rows that are not stored yet, by the ends of each source."""
         if frame.is_empty():
             return frame
         # To look for each sample costs a third of an import, and most sources tell of new times only.
-        if self._frame(_OVERLAP, frame).is_empty():
+        if self._frame(_OVERLAP, ends).is_empty():
             return frame
         span = {"first_ms": frame["at_ms"].min(), "last_ms": frame["at_ms"].max()}
         return self._frame(_FRESH, frame, **span)
@@ -223,19 +221,17 @@ class _Given:
             self._connection.unregister("incoming")
 
 
-def _ends(frame: pl.DataFrame) -> dict[str, tuple[int, int]]:
-    """The instants of the first and the last sample of each source."""
+def _ends(frame: pl.DataFrame) -> pl.DataFrame:
+    """One row per source: the instants of its first and its last sample."""
     at_ms = pl.col("at_ms")
-    ends = frame.group_by("source").agg(at_ms.min().alias("first"), at_ms.max().alias("last"))
-    return {source: (first, last) for source, first, last in ends.iter_rows()}
+    return frame.group_by("source").agg(first_ms=at_ms.min(), last_ms=at_ms.max())
 
 
-def _marked(reads: Mapping[str, Read], ends: Mapping[str, tuple[int, int]]) -> pl.DataFrame:
-    rows = [
-        (source, read.until_ms, read.seen_ms, read.error, *ends.get(source, (None, None)))
-        for source, read in reads.items()
-    ]
-    return pl.DataFrame(rows, schema=_MARK_COLUMNS, orient="row")
+def _marked(reads: Mapping[str, Read], ends: pl.DataFrame) -> pl.DataFrame:
+    """One row per source that was read, with the ends of its samples where it told some."""
+    rows = [(source, read.until_ms, read.seen_ms, read.error) for source, read in reads.items()]
+    told = ends.rename({"first_ms": "first_sample_ms", "last_ms": "last_sample_ms"})
+    return pl.DataFrame(rows, schema=_READ_COLUMNS, orient="row").join(told, on="source", how="left")
 
 
 def _check(frame: pl.DataFrame) -> None:

@@ -26,6 +26,9 @@ OF_WORKLOADS: Final = {
     "workload_shape": (
         "delete from workload_shape where cluster = $cluster and workload_uid = any($cut::varchar[])"
     ),
+    "workload_copy": (
+        "delete from workload_copy where cluster = $cluster and workload_uid = any($cut::varchar[])"
+    ),
     "pod_device": "delete from pod_device where cluster = $cluster and workload_uid = any($cut::varchar[])",
 }
 # Tables that are replaced for the whole cluster.
@@ -61,6 +64,7 @@ def write_lives(
     workload_uids: Collection[str],
     tables: Mapping[str, Rows],
     watermark: Watermark | tuple[str, int],
+    advances: bool = True,
 ) -> None:
     """
     Replace all that is derived of these workloads, and of the cluster where given, in one transaction.
@@ -72,6 +76,7 @@ def write_lives(
         tables: rows by table, each with all columns of its table; those of a workload's tables
             belong to `workload_uids`. `node_span` and `queue_span` hold the whole cluster.
         watermark: the facts that are in it.
+        advances: whether these are all the facts of the cluster up to there; else it stays where it is.
 
     Raises:
         StoreError: a table, column or type is wrong, or a row belongs to somebody else; nothing
@@ -99,7 +104,8 @@ def write_lives(
         if workload_uids:
             # Whatever is derived of these lives has news.
             connection.execute(_CUT, {"cluster": cluster, "cut": sorted(set(workload_uids)), "seq": seq})
-        connection.execute(MARK, {"cluster": cluster, "job": job, "seq": seq})
+        if advances:
+            connection.execute(MARK, {"cluster": cluster, "job": job, "seq": seq})
 
 
 def fitting(name: str, schema: pa.Schema, rows: Rows) -> pa.Table:

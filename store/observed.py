@@ -25,6 +25,37 @@ where
 """
 _READ: Final = "select kind, source, node, start_ms, end_ms, resumed" + _NEAR
 _DELETE: Final = "delete" + _NEAR
+# The usual case: what is told goes on with a stretch after which no other is near, and that one grows.
+_GROW: Final = """
+update observed_stretch as known
+set end_ms = greatest(known.end_ms, incoming.end_ms)
+from incoming
+where
+    known.cluster = $cluster
+    and known.kind = incoming.kind
+    and known.source = incoming.source
+    and known.node = incoming.node
+    and known.start_ms < incoming.start_ms
+    and known.end_ms + incoming.patience_ms >= incoming.start_ms
+    and not exists (
+        select 1 from observed_stretch as later
+        where
+            later.cluster = $cluster
+            and later.kind = incoming.kind
+            and later.source = incoming.source
+            and later.node = incoming.node
+            and later.start_ms > known.start_ms
+            and later.start_ms <= incoming.end_ms + incoming.patience_ms
+    )
+"""
+_GROWN: Final = {
+    "kind": pl.String,
+    "source": pl.String,
+    "node": pl.String,
+    "start_ms": pl.Int64,
+    "end_ms": pl.Int64,
+    "patience_ms": pl.Int64,
+}
 
 # One row per watch that had begun by $as_of_ms, or went on by then, its silences included: a sight at that
 # very instant tells that a watch missed nothing, and that it is read in time. Of samples one row per
@@ -57,7 +88,7 @@ def add(
 ) -> None:
     """Add what was observed of a cluster inside a transaction of the caller."""
     found = {whom: some for whom, some in found.items() if some}
-    if not found:
+    if not found or _have_grown(connection, cluster, found):
         return
     longest_ms = max(patience_ms(whom.kind) for whom in found)
     near = {
@@ -89,12 +120,31 @@ def add(
     )
 
 
+def _have_grown(
+    connection: duckdb.DuckDBPyConnection, cluster: str, found: Mapping[Observed, Sequence[Stretch]]
+) -> bool:
+    """Let known stretches grow; gives whether that was all, else all is to be merged."""
+    rows = [
+        (*whom, each.start_ms, each.end_ms, patience_ms(whom.kind))
+        for whom, some in found.items()
+        for each in some
+    ]
+    if len(rows) > len(found):
+        return False
+    connection.register("incoming", pl.DataFrame(rows, schema=_GROWN, orient="row").to_arrow())
+    try:
+        (grown,) = connection.execute(_GROW, {"cluster": cluster}).fetchone() or (0,)
+    finally:
+        connection.unregister("incoming")
+    return bool(grown == len(rows))
+
+
 def of_samples(frame: pl.DataFrame) -> dict[Observed, list[Stretch]]:
     """When samples of each source tell of each node: a reading stands for one and a half of its steps."""
     place = ("source", "node")
     told = (
-        frame.select(*place, "at_ms", end_ms=pl.col("at_ms") + pl.col("step_ms") * 3 // 2)
-        .unique()
+        frame.group_by(*place, "at_ms")
+        .agg(end_ms=pl.col("at_ms").first() + pl.col("step_ms").max() * 3 // 2)
         .sort(*place, "at_ms", "end_ms")
         .with_columns(pl.col("end_ms").cum_max().over(place).alias("reach_ms"))
         .with_columns(

@@ -49,7 +49,20 @@ _BY_TIME: Final = (
     "delete from transition where cluster = $cluster and kind = 'GPU' and at_ms < $before_ms",
     "delete from denial where cluster = $cluster and at_ms < $before_ms",
     "delete from set_aside where cluster = $cluster and observed_ms < $before_ms",
-    "delete from queue_position where cluster = $cluster and at_ms < $before_ms and ahead is null",
+    # What a position was before is dropped with it; the newest one that still holds stays, however old it is.
+    """
+    delete from queue_position as old
+    where
+        cluster = $cluster
+        and at_ms < $before_ms
+        and (ahead is null or exists (
+            select 1 from queue_position as later
+            where
+                later.cluster = old.cluster and later.namespace = old.namespace and later.name = old.name
+                and later.at_ms > old.at_ms and later.at_ms < $before_ms
+        ))
+    """,
+    "delete from queue_state where cluster = $cluster and end_ms < $before_ms",
     "delete from gpu_sample where cluster = $cluster and at_ms < $before_ms - 3600000",
     "delete from gpu_hour where cluster = $cluster and hour_ms < $before_ms - 3600000 and workload_uid = ''",
     "delete from share_span where cluster = $cluster and until_ms < $before_ms",

@@ -1,5 +1,6 @@
 """An API server over real HTTP on the loopback, as far as list-and-watch needs one."""
 
+import ssl
 import threading
 from collections.abc import Callable
 from functools import partial
@@ -14,21 +15,38 @@ from typing_extensions import override
 from tests.fake_etcd import Body, Change, FakeEtcd, Resource, status_body
 
 _NO_LIMIT = 3600.0
+_BOOKMARK = b'{"type":"BOOKMARK"'
 
 
 class FakeCluster(FakeEtcd):
-    """Use as a context manager."""
+    """
+    Use as a context manager.
 
-    def __init__(self, *, page_limit: int = 500, cluster_uid: str = "cluster-1") -> None:
+    `tls`: how it shows itself and whom it lets in; None serves plain HTTP.
+    """
+
+    def __init__(
+        self,
+        *,
+        page_limit: int = 500,
+        cluster_uid: str = "cluster-1",
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
         super().__init__(page_limit=page_limit, cluster_uid=cluster_uid)
+        self._scheme = "http" if tls is None else "https"
         self._server = _Server(("127.0.0.1", 0), _Handler)
+        if tls is not None:
+            # The handshake comes with the first read, in the thread of that reader.
+            self._server.socket = tls.wrap_socket(
+                self._server.socket, server_side=True, do_handshake_on_connect=False
+            )
         self._server.cluster = self
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
 
     @property
     def url(self) -> str:
         """Where it listens."""
-        return f"http://127.0.0.1:{self._server.server_port}"
+        return f"{self._scheme}://127.0.0.1:{self._server.server_port}"
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -159,6 +177,8 @@ class _Watch:
         self._cluster, self._path, self._resource, self._send = cluster, path, resource, send
         self._from = int(query["resourceVersion"])
         self._seconds = float(query["timeoutSeconds"]) or _NO_LIMIT
+        # As a real server: nobody gets bookmarks who did not ask for them.
+        self._bookmarks = query.get("allowWatchBookmarks") == "true"
         # The caller holds `changed`: from here on what is done to the open watches is done to this one.
         self._extra_sent = len(resource.extra)
         self._closings, self._cuts = resource.closings, resource.cuts
@@ -190,9 +210,11 @@ class _Watch:
         while True:
             with self._cluster.changed:
                 self._cluster.changed.wait_for(partial(self._has_news, sent), self._seconds)
-                lines, sent = self._news(sent)
+                told, (lines, newest) = self._extra_sent, self._news(sent)
                 cut = self._cuts != self._resource.cuts
-                ended = cut or self._has_ended() or not (lines or self._resource.silent)
+                is_news = bool(lines) or newest > sent or self._extra_sent > told
+                waited_out = not is_news and not self._resource.silent
+                ended, sent = cut or self._has_ended() or waited_out, newest
             for line in lines:
                 self._send_line(line)
             if cut:
@@ -226,8 +248,9 @@ class _Watch:
 
     def _news(self, sent: int) -> tuple[list[bytes], int]:
         # An error that ends the watch is sent even when changes are held back.
-        extra = self._resource.extra[self._extra_sent :]
-        self._extra_sent += len(extra)
+        added = self._resource.extra[self._extra_sent :]
+        self._extra_sent += len(added)
+        extra = [line for line in added if self._bookmarks or not line.startswith(_BOOKMARK)]
         if self._resource.silent:
             return extra, sent
         changes = [
@@ -236,7 +259,8 @@ class _Watch:
             # Changes may be repeated, a bookmark never is.
             if change.revision > max(sent, self._from if change.event_type == "BOOKMARK" else 0)
         ]
-        lines = [_line(change) for change in changes]
+        told = (change for change in changes if self._bookmarks or change.event_type != "BOOKMARK")
+        lines = [_line(change) for change in told]
         return lines + extra, changes[-1].revision if changes else sent
 
 

@@ -82,6 +82,8 @@ class FakeEtcd:
         # What Kueue's visibility API tells by queue; None: not installed. Its status, where it is not 200.
         self.pending: dict[str, list[JsonObject]] | None = None
         self.pending_status = 200
+        # The same by "namespace/name" of the local queues that the account may ask for.
+        self.pending_locally: dict[str, list[JsonObject]] = {}
         self._revision = 100
         self._compacted = 0
         self._resources: dict[str, Resource] = {}
@@ -321,6 +323,11 @@ class FakeEtcd:
                 return self.pending_status, status_body(self.pending_status, f"no {queue}")
             case ["v1beta2", "clusterqueues", queue, "pendingworkloads"] if queue in self.pending:
                 return 200, {"kind": "PendingWorkloadsSummary", "items": self.pending[queue]}
+            case ["v1beta2", "namespaces", namespace, "localqueues", queue, "pendingworkloads"]:
+                items = self.pending_locally.get(f"{namespace}/{queue}")
+                if items is None:
+                    return 403, status_body(403, f"no {namespace}/{queue}")
+                return 200, {"kind": "PendingWorkloadsSummary", "items": items}
         return 404, status_body(404, "NotFound")
 
     def is_gone(self, revision: int) -> bool:

@@ -1,9 +1,9 @@
 """Which nodes a pod may stand on: what it wants of them, against their labels and taints."""
 
-from dataclasses import replace
 from functools import lru_cache
 
 import msgspec
+from msgspec.structs import replace
 
 from domain.placement import Placement
 

@@ -118,12 +118,12 @@ left_out as (
 
 select
     seen.cluster,
-    gpu_workload.queue,
-    gpu_workload.service_class,
-    gpu_workload.priority_class,
-    gpu_workload.team,
+    gpu_work.queue,
+    gpu_work.service_class,
+    gpu_work.priority_class,
+    gpu_work.team,
     coalesce(nullif(model.gpu_model, ''), seen.gpu_model) as gpu_model,
-    gpu_workload.gang_size,
+    gpu_work.gang_size,
     seen.node,
     seen.device,
     seen.seen,
@@ -132,8 +132,8 @@ select
     seen.own_active,
     false as is_missing
 from seen
-left join gpu_workload
-    on seen.cluster = gpu_workload.cluster and seen.workload_uid = gpu_workload.workload_uid
+left join gpu_work
+    on seen.cluster = gpu_work.cluster and seen.workload_uid = gpu_work.workload_uid
 left join model
     on seen.cluster = model.cluster and seen.node = model.node
 union all

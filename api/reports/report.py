@@ -46,7 +46,8 @@ def made(builder: Builder, answers: Answers, question: ReportQuestion) -> Record
     report = builder.build(answers, question)
     asked = Question(as_of_ms=report.as_of_ms, window=report.window, filters=question.filters)
     coverage = answers.coverage(asked, samples=builder.rests_on_samples)
-    hints = answers.hints(question.filters)
+    metrics = {column.metric for section in report.sections for column in section.columns if column.metric}
+    hints = answers.hints(question.filters) + answers.refusals(asked, sorted(metrics))
     missing = coverage_words(coverage, windowed=report.window is not None)
     lead = (
         *(f"{hint[:1].upper()}{hint[1:]}" for hint in map(_sentence, hints)),

@@ -17,12 +17,20 @@ import msgspec
 
 from collector.dcgm.exposition import readings
 from collector.dcgm.health import of_answer
-from collector.dcgm.samples import BAD_LINE, Gathered, Samples, is_wanted
+from collector.dcgm.samples import (
+    BAD_LINE,
+    NO_METRICS,
+    OF_THE_FUTURE,
+    Gathered,
+    Samples,
+    is_wanted,
+    tells_health,
+)
 from collector.decoding import UNREADABLE
 from collector.unpacking import CarefulFile
 from domain.errors import RecordingError
 from domain.gpu_fault import HealthReading
-from domain.window import MS_PER_SECOND, instant_of_seconds
+from domain.window import CLOCK_SKEW_MS, MS_PER_SECOND, instant_of_seconds
 
 _MARK: Final = b"#scrape "
 _OK: Final = 200
@@ -62,21 +70,30 @@ def take_answer(gathered: Gathered, text: str, at_ms: int) -> list[tuple[int, st
     """
     Gather the readings of one answer, made at that instant; also given are series, field and value.
 
-    A line with a timestamp of its own counts at that one.
+    A line with a timestamp of its own counts at that one, unless it lies ahead.
     """
     taken = []
+    nothing = True
 
     def refuse(_: str) -> None:
+        nonlocal nothing
+        nothing = False
         gathered.set_aside[BAD_LINE] += 1
 
     for reading in readings(text, is_wanted, refuse):
+        nothing = False
         series = gathered.series_of_text(reading.labels)
         if series is None:
             continue
         own_ms = reading.at_ms
+        if own_ms is not None and own_ms > at_ms + CLOCK_SKEW_MS:
+            gathered.set_aside[OF_THE_FUTURE] += 1
+            continue
         gathered.add(series, reading.name, at_ms if own_ms is None else own_ms, reading.value)
         if own_ms is None:
             taken.append((series, reading.name, reading.value))
+    if nothing and not tells_health(text):
+        gathered.set_aside[NO_METRICS] += 1
     return taken
 
 

@@ -7,12 +7,14 @@ once and remembered by the caller's `meaning`.
 
 import re
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 from domain.window import is_instant
 
 _LABEL = re.compile(r'[ \t]*([a-zA-Z_][a-zA-Z0-9_]*)[ \t]*=[ \t]*"((?:[^"\\]|\\.)*)"[ \t]*(,|$)')
 _ESCAPED = re.compile(r"\\(.)")
+_NAME = re.compile(r",([a-zA-Z_][a-zA-Z0-9_]*)=")
 # Any other escape stands for itself, backslash included.
 _MEANT = {"n": "\n", "\\": "\\", '"': '"'}
 
@@ -67,6 +69,29 @@ def labels_of(text: str) -> dict[str, str]:
     Raises:
         ValueError: they cannot be read.
     """
+    return _usual_labels(text) or _any_labels(text)
+
+
+def _usual_labels(text: str) -> dict[str, str]:
+    """As `labels_of`, many times as fast, of labels without spaces and escapes; nothing of others."""
+    if "\\" in text:
+        return {}
+    # Each quote begins or ends a value.
+    *parts, end = f",{text}".split('"')
+    if len(parts) % 2 or end not in ("", ","):
+        return {}
+    found = dict(zip(map(_name, parts[0::2]), parts[1::2], strict=True))
+    return {} if "" in found else found
+
+
+@lru_cache(maxsize=1 << 10)
+def _name(text: str) -> str:
+    """The name in a comma, a name and an equal sign; empty where it is none."""
+    match = _NAME.fullmatch(text)
+    return match[1] if match else ""
+
+
+def _any_labels(text: str) -> dict[str, str]:
     found: dict[str, str] = {}
     place = 0
     while place < len(text):

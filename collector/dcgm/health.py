@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from collector.dcgm.exposition import labels_of
 from domain.gpu_fault import HEALTH_FIELDS, FaultKind, HealthReading, code_of, xid_words
 from domain.gpu_sample import Owner, device_of, owner_of
-from domain.window import instant_of_seconds, is_instant
+from domain.window import CLOCK_SKEW_MS, instant_of_seconds, is_instant
 
 if TYPE_CHECKING:
     from collector.dcgm.answers import Series
@@ -45,7 +45,8 @@ def of_answer(text: str, at_ms: int, *, node: str = "") -> Iterator[HealthReadin
         if said is None:
             continue
         when_ms = _instant_ms(own_ms) if own_ms else at_ms
-        if when_ms is None:
+        # Samples of the same answer are counted as set aside.
+        if when_ms is None or when_ms > at_ms + CLOCK_SKEW_MS:
             continue
         yield from _readings(HEALTH_FIELDS[name], said, _float(value), when_ms, node)
         driver = _driver(said, when_ms, node)

@@ -12,8 +12,11 @@ from typing import Final, NamedTuple
 import polars as pl
 
 from collector.dcgm.exposition import labels_of
+from domain.gpu_fault import HEALTH_FIELDS
 from domain.gpu_sample import BLANKS, HIGHEST, Device, Field, NoValue, Owner, device_of, owner_of
 
+NO_METRICS: Final = "an answer with no metrics of GPUs"
+OF_THE_FUTURE: Final = "a reading of the future: the exporter's clock is ahead of ours"
 NO_DEVICE: Final = "no UUID: the series names no device"
 BAD_LABELS: Final = "labels that cannot be read"
 BAD_LINE: Final = "a line that cannot be read"
@@ -39,6 +42,11 @@ _DESCRIBED: Final = {
 def is_wanted(name: str) -> bool:
     """Whether a family becomes part of a sample."""
     return name in WANTED
+
+
+def tells_health(text: str) -> bool:
+    """Whether an answer of an exporter names a metric of the health of GPUs, which is no part of a sample."""
+    return any(name in text for name in HEALTH_FIELDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,8 +152,8 @@ class Series(NamedTuple):
     owner: Owner
 
 
-def described(series: Iterable[Series]) -> pl.DataFrame:
-    """One row per series, numbered in their order: what its labels say."""
+def described(series: Iterable[Series], *, first: int = 0) -> pl.DataFrame:
+    """One row per series, numbered in their order from `first`: what its labels say."""
     rows = [
         (
             source,
@@ -165,7 +173,7 @@ def described(series: Iterable[Series]) -> pl.DataFrame:
     ]
     return (
         pl.DataFrame(rows, schema=_DESCRIBED, orient="row")
-        .with_row_index("series")
+        .with_row_index("series", offset=first)
         .cast({"series": pl.Int64})
     )
 
@@ -187,6 +195,45 @@ def samples_of(
     aside: dict[str, Counter[str]] = {}
     wide = _by_instant(read, _with_parents(named), aside)
     return _owned(wide, step_ms), aside
+
+
+def is_plain(series: Iterable[Series]) -> bool:
+    """Whether each of a source's series is a sample by itself: no copies, no instances, none twice."""
+    told = [(device, owner) for _, device, owner in series]
+    rows = {(device.node, device.name, owner.namespace, owner.pod) for device, owner in told}
+    return len(rows) == len(told) and all(
+        not device.instance and owner.copy is None for device, owner in told
+    )
+
+
+def without_value(wide: pl.DataFrame) -> list[int]:
+    """Which answers have a value that is none; column answer and one for each field, null if not told."""
+    good = pl.all_horizontal(
+        pl.col(name.name).is_between(0.0, HIGHEST[name]).fill_null(value=True)
+        for name in Field
+        if name in WANTED
+    )
+    return wide.filter(~good)["answer"].unique(maintain_order=True).to_list()
+
+
+def samples_of_plain(wide: pl.DataFrame, named: pl.DataFrame, *, step_ms: int) -> pl.DataFrame:
+    """
+    As `samples_of`, where each series is plain and every value is one.
+
+    Args:
+        wide: one row per series and instant; series, at_ms, and a column for each field.
+        named: one row per series, as `described` gives it, all from the first on.
+        step_ms: how far apart the source means to read.
+    """
+    told = pl.concat([wide, named.drop("series")[wide["series"]]], how="horizontal")
+    return _row(told).select(
+        *_ROW,
+        "gpu_model", "pod_uid", "activity", "engine", "memory_mib", "memory_total_mib", "micro_gpus",
+        per_process=pl.lit(value=False),
+        shares="shares",
+        step_ms=pl.lit(step_ms, pl.Int64),
+        pod_shares=pl.lit(0, pl.Int64),
+    )  # fmt: skip
 
 
 def _with_parents(named: pl.DataFrame) -> pl.DataFrame:

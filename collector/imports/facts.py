@@ -15,7 +15,7 @@ from typing_extensions import override
 
 from collector.imports.row import Ending, JobRow
 from domain.facts import Description, Moment, ObjectKind, Transition
-from domain.objects import Body, Owner, Pod, PodGroup
+from domain.objects import Body, ImportedJob, Owner, Pod
 
 JOB: Final = ObjectKind.IMPORTED_JOB
 POD: Final = ObjectKind.POD
@@ -258,12 +258,13 @@ def _pod_body(row: JobRow, *, gates: tuple[str, ...]) -> Pod:
     )
 
 
-def _job_body(row: JobRow) -> PodGroup:
+def _job_body(row: JobRow) -> ImportedJob:
     labels = {"user": row.user, "job-name": row.name}
-    return PodGroup(
+    return ImportedJob(
         owner=None,
         labels={key: value for key, value in labels.items() if value},
         min_member=1,
+        nodes=row.nodes or 1,
         queue=row.queue,
         priority_class=row.priority_class,
     )

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
+from collector.imports.asides import Asides
 from collector.imports.facts import JOB, POD, RowFacts, Version, facts
 from collector.imports.row import Aside, JobRow
 from domain.facts import (
@@ -19,7 +20,6 @@ from domain.facts import (
     Description,
     Moment,
     ObjectState,
-    SetAside,
     SourceMark,
     Transition,
 )
@@ -85,9 +85,7 @@ class Keeper:
     ) -> None:
         self.cluster = cluster
         self._sink = sink
-        self._source = source
-        self._counted = Counter(known_aside or {})
-        self._seen: Counter[str] = Counter()
+        self._asides = Asides(source, known_aside or {})
         self._newest_ms = 0
         self._mark: SourceMark | None = None
 
@@ -102,7 +100,8 @@ class Keeper:
         known = self._known(told, states)
         for one in told:
             self._take(one, states, known, batch=batch, kept=kept, refused=refused)
-        self._count((*aside, *refused), batch, kept)
+        counted, batch.set_aside = self._asides.note((*aside, *refused), observed_ms=self._newest_ms)
+        kept.aside += counted
         self._advance(told, batch)
         kept.facts = len(batch) - len(batch.set_aside)
         self._sink.append(batch)
@@ -191,28 +190,6 @@ class Keeper:
             gone_ms=row.end_ms,
         )
         states[uid] = batch.objects[uid] = state
-
-    def _count(self, aside: Iterable[Aside], batch: Batch, kept: Kept) -> None:
-        """Note what was set aside; a file that is read again adds only what it did not have before."""
-        samples: dict[str, Aside] = {}
-        for one in aside:
-            kept.aside[one.because] += one.lines
-            samples.setdefault(one.because, one)
-        for because, sample in samples.items():
-            self._seen[because] += kept.aside[because]
-            more = self._seen[because] - self._counted[because]
-            if more > 0:
-                self._counted[because] += more
-                text = f"line {sample.line}: {sample.sample}"[:1000]
-                batch.set_aside.append(
-                    SetAside(
-                        source=self._source,
-                        because=because,
-                        sample=text,
-                        observed_ms=self._newest_ms,
-                        count=more,
-                    )
-                )
 
     def _advance(self, told: list[RowFacts], batch: Batch) -> None:
         """How far the jobs of the cluster are told."""

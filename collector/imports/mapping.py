@@ -2,7 +2,7 @@
 
 import difflib
 from collections.abc import Iterable
-from typing import Final, Literal
+from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar
 from zoneinfo import ZoneInfo
 
 import msgspec
@@ -20,7 +20,8 @@ class Columns(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, frozen=T
     The table's column for each thing; `submit` and one of `start` and `wait` are needed.
 
     `share` is a part of one GPU, in thousandths unless `share_of` says otherwise; it counts where
-    `gpus` is 1. `cpus` and `nodes` are those of the whole job. `run` and `wait` are lengths.
+    `gpus` is 1. `cpus` and `nodes` are those of the whole job; as many nodes are its gang. `run` and
+    `wait` are lengths.
     """
 
     submit: str
@@ -37,11 +38,11 @@ class Columns(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, frozen=T
     queue: str | None = None
     priority_class: str | None = None
     node: str | None = None
+    nodes: str | None = None
     gpus: str | None = None
     share: str | None = None
     gpu_model: str | None = None
     cpus: str | None = None
-    nodes: str | None = None
     cluster: str | None = None
 
 
@@ -58,27 +59,15 @@ class Time(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, frozen=True
     zone: str = "UTC"
 
 
-class TableMapping(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
-    """
-    How a table of jobs is read.
+_ColumnsOf = TypeVar("_ColumnsOf", bound=msgspec.Struct)
 
-    `states` says how the table's own words ended: succeeded, failed, cancelled, preempted, requeued,
-    node_failed, unknown, or open; without it the words are Slurm's. `starts_when_submitted` is for a
-    table that tells no waits, `share_of` how many shares make a GPU.
-    """
 
-    columns: Columns
+class Layout(msgspec.Struct, Generic[_ColumnsOf], forbid_unknown_fields=True, kw_only=True, frozen=True):
+    """What mappings of all tables say: columns, how stamps read, and what separates the fields of a CSV."""
+
+    columns: _ColumnsOf
     time: Time = msgspec.field(default_factory=Time)
-    states: dict[str, Ending] = {}
-    share_of: float = 1000
-    starts_when_submitted: bool = False
     delimiter: str | None = None
-
-    def ending(self, word: str) -> Ending | None:
-        """How a stay ended, by the table's word; None for one that nobody explained."""
-        if self.states:
-            return self.states.get(word)
-        return STATES.get(word.upper())
 
     def columns_used(self) -> dict[str, str]:
         """The table's column for each thing that is mapped."""
@@ -94,6 +83,29 @@ class TableMapping(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, fro
     def origin_ms(self) -> int:
         """What numbers count from."""
         return instant_ms(self.time.origin, self.zone) or 0
+
+
+AnyLayout: TypeAlias = Layout[Any]
+
+
+class TableMapping(Layout[Columns], forbid_unknown_fields=True, kw_only=True, frozen=True):
+    """
+    How a table of jobs is read.
+
+    `states` says how the table's own words ended: succeeded, failed, cancelled, preempted, requeued,
+    node_failed, unknown, or open; without it the words are Slurm's. `starts_when_submitted` is for a
+    table that tells no waits, `share_of` how many shares make a GPU.
+    """
+
+    states: dict[str, Ending] = {}
+    share_of: float = 1000
+    starts_when_submitted: bool = False
+
+    def ending(self, word: str) -> Ending | None:
+        """How a stay ended, by the table's word; None for one that nobody explained."""
+        if self.states:
+            return self.states.get(word)
+        return STATES.get(word.upper())
 
 
 def mapping_of(written: object, *, name: str) -> TableMapping:
@@ -125,7 +137,7 @@ def mapping_of(written: object, *, name: str) -> TableMapping:
     return mapping
 
 
-def check_columns(mapping: TableMapping, found: Iterable[str], *, name: str) -> None:
+def check_columns(mapping: AnyLayout, found: Iterable[str], *, name: str) -> None:
     """Raises RecordingError, which names the columns that are there, where one that is mapped is not."""
     there = list(found)
     missing = {thing: column for thing, column in mapping.columns_used().items() if column not in there}

@@ -6,6 +6,7 @@ from typing import Final, TypeAlias
 
 from domain.objects import Resources
 from domain.quantity import MICRO_GPU, MICRO_PER_GPU
+from domain.window import CLOCK_SKEW_MS, format_instant
 from domain.workload import Outcome
 
 _MOST_MICRO_GPUS: Final = 10**6 * MICRO_PER_GPU
@@ -43,9 +44,10 @@ class JobRow:
     `job` is the job's number, the same for each of its stays; a stay is known by it and by
     `submit_ms`. `eligible_ms` is when its owner stopped holding it back; None while he does.
     `start_ms` is None for one that never started, `end_ms` for one that is not over. `gpus` are
-    units of GPU resources; `milli_cpus` and `nodes` are None where nobody tells. `told_seconds` is how
-    long it ran by the table's own column, where there is one. `lines` is how many lines of the file it
-    stands for: a line may tell of several jobs, and the others of them stand for none.
+    units of GPU resources; `milli_cpus`, and `nodes`, over which it spread or for which it asked, are
+    None where nobody tells. `told_seconds` is how long it ran by the table's own column, where there is
+    one. `lines` is how many lines of the file it stands for: a line may tell of several jobs, and the
+    others of them stand for none.
     """
 
     line: int
@@ -97,6 +99,7 @@ NO_START: Final = "it ran, and when it started is not told"
 NO_END: Final = "it is over, and when it ended is not told"
 ENDS_EARLY: Final = "it ends before it starts"
 ENDS_UNSUBMITTED: Final = "it ends before it was submitted"
+OF_THE_FUTURE: Final = "of the future by this machine's clock: is the zone or the unit of its stamps right?"
 
 
 def contradiction(row: JobRow) -> str:
@@ -112,6 +115,25 @@ def contradiction(row: JobRow) -> str:
     if row.start_ms is None and row.end_ms < row.submit_ms:
         return ENDS_UNSUBMITTED
     return ""
+
+
+def unless_of_the_future(read: Read, now_ms: int) -> Read:
+    """
+    As it was read; set aside where it tells of something that has not happened yet.
+
+    One such row would move the end of the data, and with it every question that names no instant.
+    When a job will be eligible may lie ahead.
+    """
+    if not isinstance(read, JobRow):
+        return read
+    stamps = {"submitted": read.submit_ms, "started": read.start_ms, "ended": read.end_ms}
+    ahead = {
+        what: at_ms for what, at_ms in stamps.items() if at_ms is not None and at_ms > now_ms + CLOCK_SKEW_MS
+    }
+    if not ahead:
+        return read
+    told = ", ".join(f"{what} {format_instant(at_ms)}" for what, at_ms in ahead.items())
+    return Aside(line=read.line, because=OF_THE_FUTURE, sample=f"job {read.job}: {told}", lines=read.lines)
 
 
 def gpu_resources(gpus: float) -> Resources:

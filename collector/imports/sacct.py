@@ -15,6 +15,8 @@ from collector.imports.slurm_row import Told, rows_of
 from collector.imports.stamps import instant_ms, length_seconds
 from domain.errors import RecordingError
 
+# What some editors and shells write before a text.
+BOM: Final = b"\xef\xbb\xbf"
 NO_STAMP: Final = "a stamp that is none"
 TOO_FEW: Final = "fewer fields than there are columns"
 TOO_MANY: Final = "more fields than there are columns: a text holds the delimiter"
@@ -71,7 +73,7 @@ def read_sacct(
     Raises:
         RecordingError: it is no text of sacct, or columns are missing.
     """
-    numbered = ((number, raw.decode("utf-8", "replace").rstrip("\r")) for number, raw in enumerate(lines, 1))
+    numbered = ((number, _text(raw, number)) for number, raw in enumerate(lines, 1))
     filled = ((number, line) for number, line in numbered if line.strip())
     columns: _Columns | None = None
     header: str | None = None
@@ -87,6 +89,10 @@ def read_sacct(
     if columns is None:
         message = f"{name}: the file is empty; expected what sacct --parsable2 --allocations prints"
         raise RecordingError(message)
+
+
+def _text(raw: bytes, number: int) -> str:
+    return (raw.removeprefix(BOM) if number == 1 else raw).decode("utf-8", "replace").rstrip("\r")
 
 
 def _records(columns: _Columns, line: str, number: int, zone: ZoneInfo) -> Iterator[Read]:
@@ -127,6 +133,7 @@ def _told(columns: _Columns, found: list[str], number: int, zone: ZoneInfo) -> T
         start_ms=start_ms,
         end_ms=end_ms,
         elapsed_seconds=elapsed,
+        suspended_seconds=length_seconds(text("suspended")),
         cluster=text("cluster"),
         account=text("account"),
         user=text("user"),

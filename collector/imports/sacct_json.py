@@ -1,15 +1,17 @@
 """
 What `sacct --json` prints: one document with a list of jobs, their steps within them.
 
-Only the fields that are kept are decoded. Numbers are plain, or `{set, infinite, number}` in newer
-versions of Slurm's data parser; an instant of 0 is none.
+It is read job by job: memory does not grow with the document. Only the fields that are kept are decoded.
+Numbers are plain, or `{set, infinite, number}` in newer versions of Slurm's data parser; an instant of 0
+is none.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final, TypeAlias
 
 import msgspec
 
+from collector.imports.json_list import ListInDocument
 from collector.imports.row import Aside, Part, Read
 from collector.imports.slurm_row import Told, rows_of
 from collector.imports.stamps import epoch_ms
@@ -18,6 +20,7 @@ from domain.window import MS_PER_SECOND
 
 UNREADABLE: Final = "a job whose fields are not those of sacct"
 NO_STAMP: Final = "a stamp that is none"
+ENDS_WITHIN: Final = "the document ends within its list of jobs"
 _MOST_SAMPLE: Final = 300
 # NO_VAL and INFINITE of slurm.h: no instant.
 _NO_VALUES: Final = frozenset({0, 0xFFFFFFFE, 0xFFFFFFFF, 0xFFFFFFFFFFFFFFFE, 0xFFFFFFFFFFFFFFFF})
@@ -39,6 +42,7 @@ class _Time(msgspec.Struct):
     end: _Number = None
     start: _Number = None
     submission: _Number = None
+    suspended: _Number = None
 
 
 class _State(msgspec.Struct):
@@ -96,32 +100,25 @@ class _Job(msgspec.Struct):
     steps: list[msgspec.Raw] = []
 
 
-class _Document(msgspec.Struct):
-    jobs: list[msgspec.Raw]
-
-
-_DOCUMENT: Final = msgspec.json.Decoder(_Document)
 _JOB: Final = msgspec.json.Decoder(_Job)
 
 
-def read_sacct_json(data: bytes, *, name: str) -> Iterator[Read]:
+def read_sacct_json(pieces: Iterable[bytes], *, name: str) -> Iterator[Read]:
     """
     The jobs of a document; each counts as a line, and so does each of its steps.
+
+    Args:
+        pieces: the document's bytes, cut anywhere.
+        name: of the file.
 
     Raises:
         RecordingError: it is no document of sacct.
     """
-    try:
-        jobs = _DOCUMENT.decode(data).jobs
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as cause:
-        message = (
-            f"{name}: not a document of sacct ({cause}); expected what sacct --json prints, with a list jobs"
-        )
-        raise RecordingError(message) from cause
+    jobs = ListInDocument(pieces, key="jobs", name=name)
     number = 0
     for raw in jobs:
         number += 1
-        sample = bytes(raw)[:_MOST_SAMPLE].decode("utf-8", "replace")
+        sample = raw[:_MOST_SAMPLE].decode("utf-8", "replace")
         try:
             job = _JOB.decode(raw)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -136,6 +133,11 @@ def read_sacct_json(data: bytes, *, name: str) -> Iterator[Read]:
         for _ in job.steps:
             number += 1
             yield Part(line=number)
+    if not jobs.found:
+        message = f"{name}: not a document of sacct; expected what sacct --json prints, with a list jobs"
+        raise RecordingError(message)
+    if not jobs.complete:
+        yield Aside(line=number + 1, because=ENDS_WITHIN)
 
 
 def _told(job: _Job, line: int, sample: str) -> Told:
@@ -151,6 +153,7 @@ def _told(job: _Job, line: int, sample: str) -> Told:
         start_ms=_instant(job.time.start),
         end_ms=_instant(job.time.end),
         elapsed_seconds=_number(job.time.elapsed),
+        suspended_seconds=_number(job.time.suspended),
         cluster=job.cluster or "",
         account=job.account or "",
         user=job.user or "",

@@ -19,10 +19,17 @@ from collector.imports.row import (
 from collector.imports.slurm_words import WAITING, State, job_number, state_of
 from collector.imports.tres import Gpus, Size, gpus_in_gres, gpus_in_tres, size_in_tres, told_count
 from domain.errors import QuantityError
+from domain.window import MS_PER_HOUR, MS_PER_SECOND
 
 NO_JOB: Final = "a JobID that is none or was cut off"
 NO_STATE: Final = "a state that Slurm does not have, or one that was cut off"
 NO_GPUS: Final = "a count of GPUs that is none"
+RAN_LONGER: Final = "Elapsed is longer than Start and End are apart"
+RAN_SHORTER: Final = "Elapsed is shorter than Start and End are apart, and no suspension explains it"
+# Slurm rounds each stamp to the second by itself, and a clock may be set while a job runs.
+_TOLERATED_MS: Final = 60 * MS_PER_SECOND
+# Without the column Suspended, so much at most may be one: a longer one is told by that column.
+_LONGEST_SUSPENSION_MS: Final = 7 * 24 * MS_PER_HOUR
 _UNASSIGNED: Final = "none assigned"
 _EXIT: Final = re.compile(r"(-?\d{1,9}):(\d{1,5})")
 
@@ -39,6 +46,7 @@ class Told:
     start_ms: int | None
     end_ms: int | None
     elapsed_seconds: float | None = None
+    suspended_seconds: float | None = None
     cluster: str = ""
     account: str = ""
     user: str = ""
@@ -80,7 +88,7 @@ def rows_of(told: Told) -> Iterator[Read]:
         yield _aside(told, NO_GPUS)
         return
     row = _row(told, state, gpus, number.jobs[0])
-    because = _trouble(row, state) if row is not None else NO_SUBMISSION
+    because = _trouble(row, state) or _trouble_of_length(row, told) if row is not None else NO_SUBMISSION
     if row is None or because:
         yield _aside(told, because)
         return
@@ -130,6 +138,23 @@ def _trouble(row: JobRow, state: State) -> str:
     if ran and row.start_ms is None:
         return NO_START
     return contradiction(row)
+
+
+def _trouble_of_length(row: JobRow, told: Told) -> str:
+    """
+    Why its length cannot be true beside its stamps; empty where it can, or nobody tells.
+
+    Slurm leaves the time in which a job was suspended out of its length.
+    """
+    if row.start_ms is None or row.end_ms is None or row.told_seconds is None:
+        return ""
+    apart_ms = row.end_ms - row.start_ms - row.told_seconds * MS_PER_SECOND
+    if apart_ms < -_TOLERATED_MS:
+        return RAN_LONGER
+    if told.suspended_seconds is None:
+        return RAN_SHORTER if apart_ms > _LONGEST_SUSPENSION_MS else ""
+    suspended_ms = told.suspended_seconds * MS_PER_SECOND
+    return RAN_SHORTER if apart_ms - suspended_ms > _TOLERATED_MS else ""
 
 
 def _started(told: Told, state: State) -> bool:

@@ -94,17 +94,18 @@ def read_swf(lines: Iterable[bytes], log: Log, *, name: str) -> Iterator[Read]:
 def _start(log: Log, first: float, name: str) -> None:
     if log.started_ms is not None:
         return
-    told = log.header.get("UnixStartTime", "").split(" ")[0]
+    written = log.header.get("UnixStartTime", "")
+    told = written.split(" ")[0]
     if told.isdecimal() and int(told) > 0:
         log.started_ms = epoch_ms(int(told), scale=MS_PER_SECOND)
     elif first >= _SURELY_EPOCH:
         log.started_ms = 0
     else:
         found = ", ".join(log.header) or "no header"
-        message = (
-            f"{name}: no UnixStartTime in its header (found {found}); expected the instant of its second 0, "
-            "give it with --start"
-        )
+        says = f"no UnixStartTime in its header (found {found}); expected the instant of its second 0"
+        if "UnixStartTime" in log.header:
+            says = f"UnixStartTime {written!r} in its header; expected seconds since 1970, more than 0"
+        message = f"{name}: {says}, give it with --start"
         raise RecordingError(message)
 
 

@@ -5,9 +5,9 @@ A pod with a part of a GPU asks for no GPU resource. KAI keeps the card for it b
 which must not be counted: its card would be there twice.
 """
 
+from collections.abc import Mapping
 from decimal import Decimal
 
-from collector.raw import Metadata
 from domain.errors import FactError, QuantityError
 from domain.objects import Resources
 from domain.quantity import GPU_MEMORY, MICRO_GPU, MICRO_PER_GPU, parse_quantity
@@ -17,27 +17,28 @@ _QUEUES = ("kai.scheduler/queue", "runai/queue")
 _RESERVATIONS = frozenset({"kai-resource-reservation", "runai-reservation"})
 
 
-def kai_queue(metadata: Metadata) -> str:
+def kai_queue(labels: Mapping[str, str]) -> str:
     """The queue that the pod names; empty without one."""
-    labels = metadata.labels or {}
-    return next((labels[key] for key in _QUEUES if labels.get(key)), "")
+    for key in _QUEUES:
+        if queue := labels.get(key):
+            return queue
+    return ""
 
 
-def kai_pod_group(metadata: Metadata) -> str:
+def kai_pod_group(annotations: Mapping[str, str]) -> str:
     """The name of its PodGroup; empty without one."""
-    return (metadata.annotations or {}).get("pod-group-name", "")
+    return annotations.get("pod-group-name", "")
 
 
-def kai_requests(metadata: Metadata, requests: Resources) -> Resources:
+def kai_requests(namespace: str, annotations: Mapping[str, str], requests: Resources) -> Resources:
     """
     The GPU requests of a pod with KAI's parts of GPUs; none of a pod that keeps a card for others.
 
     Raises:
         FactError: a part that is none.
     """
-    if metadata.namespace in _RESERVATIONS:
+    if namespace in _RESERVATIONS:
         return {}
-    annotations = metadata.annotations or {}
     if annotations.get(_FRACTION):
         part = _number(annotations, _FRACTION)
         return requests | {MICRO_GPU: int(part * MICRO_PER_GPU) * _devices(annotations)}
@@ -46,11 +47,11 @@ def kai_requests(metadata: Metadata, requests: Resources) -> Resources:
     return requests
 
 
-def _devices(annotations: dict[str, str]) -> int:
+def _devices(annotations: Mapping[str, str]) -> int:
     return int(_number(annotations, _DEVICES)) if annotations.get(_DEVICES) else 1
 
 
-def _number(annotations: dict[str, str], key: str) -> Decimal:
+def _number(annotations: Mapping[str, str], key: str) -> Decimal:
     try:
         value = parse_quantity(annotations[key])
     except QuantityError as cause:

@@ -7,11 +7,13 @@ core/v1, never list again after a 410, and wait for ever on a dead peer.
 """
 
 import os
+import ssl
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import urllib3
 import yaml
@@ -19,13 +21,20 @@ from kubernetes import config as kube_config
 from kubernetes.client import ApiClient, Configuration
 from urllib3.exceptions import HTTPError, ReadTimeoutError
 
-from collector.kube.credentials import Lifetime, of_certificates, of_token
+from collector.kube.credentials import SERVER_CERTIFICATE, Lifetime, of_certificates, of_token
 from domain.errors import SettingsError, UnreachableError
 
 # One open watch per kind plus lists; urllib3 throws away connections above its pool's size.
 _POOL_SIZE = 64
 _CHUNK_BYTES = 1 << 16
+# Objects are below 2 MB in every API server that keeps them in etcd.
+_MOST_LINE_BYTES = 64 << 20
 _UNAUTHORIZED = 401
+_HTTPS_PORT = 443
+# What the package raises for a kubeconfig that is missing, no YAML, cut in two, or with half a certificate.
+_NO_KUBECONFIG = (
+    kube_config.ConfigException, yaml.YAMLError, OSError, ValueError, TypeError, KeyError, AttributeError,
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,11 +62,21 @@ class LineStream:
         Raises:
             UnreachableError: the connection broke, or nothing came for the read time-out.
         """
-        rest = b""
+        # Pieces of a line that is not complete yet: joined once, or a long line would cost its square.
+        rest: list[bytes] = []
+        size = 0
         try:
             for chunk in self._response.stream(_CHUNK_BYTES):
-                *lines, rest = (rest + chunk).split(b"\n")
-                yield from (line for line in lines if line.strip())
+                first, *others = chunk.split(b"\n")
+                rest.append(first)
+                size += len(first)
+                if size > _MOST_LINE_BYTES:
+                    message = f"{self._where}: a line of more than {_MOST_LINE_BYTES:,} bytes; trying again"
+                    raise UnreachableError(message)
+                if others:
+                    lines = [b"".join(rest), *others[:-1]]
+                    rest, size = [others[-1]], len(others[-1])
+                    yield from (line for line in lines if line.strip())
         except HTTPError as cause:
             raise _unreachable(self._where, cause) from cause
 
@@ -136,6 +155,18 @@ class Connection:
         with suppress(UnreachableError):
             found += of_token(self._headers().get("authorization", "").partition(" ")[2], "token")
         return found
+
+    def server_lifetimes(self) -> list[Lifetime]:
+        """Of the certificate that the server shows, though it be over; none where it does not say."""
+        with self._lock:
+            server = urlsplit(self._configuration.host)
+        if server.scheme != "https" or not server.hostname:
+            return []
+        with suppress(OSError):
+            address = (server.hostname, server.port or _HTTPS_PORT)
+            shown = ssl.get_server_certificate(address, timeout=self._connect_seconds)
+            return of_certificates(shown.encode(), SERVER_CERTIFICATE)
+        return []
 
     def get(self, path: str, params: Mapping[str, str], *, read_seconds: float = 60.0) -> Answer:
         """
@@ -270,7 +301,7 @@ def _configuration(kubeconfig: Path | None, context: str | None) -> Configuratio
                 client_configuration=configuration,
                 persist_config=False,
             )
-    except (kube_config.ConfigException, yaml.YAMLError, OSError) as cause:
+    except _NO_KUBECONFIG as cause:
         given = "the usual kubeconfig" if kubeconfig is None else f"kubeconfig {kubeconfig}"
         message = (
             f"{given}, context {context or 'current'}: {cause}; "

@@ -19,6 +19,8 @@ from domain.window import MS_PER_SECOND
 _PEM = re.compile(rb"-----BEGIN CERTIFICATE-----(.+?)-----END CERTIFICATE-----", re.DOTALL)
 # The tags of X.690 that stand before and at the validity of a certificate.
 _UTC_TIME, _GENERALIZED_TIME, _VERSION = 0x17, 0x18, 0xA0
+# The certificate that is not ours: somebody else renews it.
+SERVER_CERTIFICATE = "server certificate"
 # How much of its life may be left before one that is renewed in time would have been.
 _LAST_PART = 10
 _LONGEST_WARNING_MS = 7 * 24 * 3600 * MS_PER_SECOND

@@ -69,14 +69,12 @@ def discover(connection: Asks, served: Served) -> Answered:
     """The best version that the cluster serves of a kind: FOUND, NOT_INSTALLED, or what hindered."""
     name = f"{served.resource}.{served.group}".rstrip(".")
     try:
-        for version in _offered(connection, served):
-            answer = connection.get(version_path(served, version), {})
-            if answer.status == _NOT_FOUND:
-                continue
-            _accept(answer)
-            listed = msgspec.json.decode(answer.body, type=_Resources).resources
-            if any(resource.name == served.resource for resource in listed):
+        offered = _offered(connection, served)
+        for version in (version for version in served.versions if version in offered):
+            if _serves(connection, served, version):
                 return Answered(outcome=Outcome.FOUND, version=version)
+        others = (version for version in offered if version not in served.versions)
+        removed = bool(served.group) and not any(_serves(connection, served, other) for other in others)
     except _RefusedError as error:
         answer = error.answer
         said = refused(f"discovery of {name}", answer.status, answer.body, answer.headers)
@@ -86,6 +84,7 @@ def discover(connection: Asks, served: Served) -> Answered:
         return Answered(outcome=Outcome.BROKEN, because=f"discovery of {name}: {cause}")
     return Answered(
         outcome=Outcome.NOT_INSTALLED,
+        removed=removed,
         because=f"the cluster does not serve {name} in {' or '.join(served.versions)}",
     )
 
@@ -102,12 +101,20 @@ def _accept(answer: Answer) -> None:
 
 
 def _offered(connection: Asks, served: Served) -> list[str]:
-    """Versions that we can read and the group offers, best first; core has one and no group."""
+    """The versions that the group has, also those that we cannot read; core has one and no group."""
     if not served.group:
         return list(served.versions)
     answer = connection.get(f"/apis/{served.group}", {})
     if answer.status == _NOT_FOUND:
         return []
     _accept(answer)
-    offered = {version.version for version in msgspec.json.decode(answer.body, type=_Group).versions}
-    return [version for version in served.versions if version in offered]
+    return [version.version for version in msgspec.json.decode(answer.body, type=_Group).versions]
+
+
+def _serves(connection: Asks, served: Served, version: str) -> bool:
+    answer = connection.get(version_path(served, version), {})
+    if answer.status == _NOT_FOUND:
+        return False
+    _accept(answer)
+    listed = msgspec.json.decode(answer.body, type=_Resources).resources
+    return any(resource.name == served.resource for resource in listed)

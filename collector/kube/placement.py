@@ -16,25 +16,22 @@ def placement_of(spec: PodSpec | None) -> Placement | None:
         return None
     of_node = spec.affinity.node_affinity if spec.affinity else None
     required = of_node.required_during_scheduling_ignored_during_execution if of_node else None
-    terms = tuple(_rules(term) for term in (required.node_selector_terms if required else None) or ())
-    found = Placement(
-        labels=spec.node_selector or {}, terms=terms, tolerations=tolerations_of(spec.tolerations)
-    )
-    return None if found == Placement() else found
+    terms = tuple(map(_rules, (required.node_selector_terms if required else None) or ()))
+    tolerations = tolerations_of(spec.tolerations)
+    if not (spec.node_selector or terms or tolerations):
+        return None
+    return Placement(labels=spec.node_selector or {}, terms=terms, tolerations=tolerations)
 
 
 def tolerations_of(written: Iterable[PodToleration] | None) -> tuple[Toleration, ...]:
     """The tolerations, without those of taints that Kubernetes puts on nodes itself."""
-    return tuple(
-        Toleration(
-            key=one.key or "",
-            operator=one.operator or "Equal",
-            value=one.value or "",
-            effect=one.effect or "",
-        )
-        for one in written or ()
-        if not (one.key or "").startswith(SYSTEM_TAINTS)
-    )
+    found = []
+    for one in written or ():
+        key = one.key or ""
+        if not key.startswith(SYSTEM_TAINTS):
+            effect, value = one.effect or "", one.value or ""
+            found.append(Toleration(key=key, operator=one.operator or "Equal", value=value, effect=effect))
+    return tuple(found)
 
 
 def _rules(term: NodeTerm) -> tuple[Rule, ...]:

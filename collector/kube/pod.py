@@ -1,15 +1,27 @@
 """Pods: created, bound, containers started and ended, deleted."""
 
 from collections.abc import Iterator
-from functools import lru_cache
-from typing import NamedTuple
 
 import msgspec
 
 from collector.kai.pod_words import kai_pod_group, kai_queue, kai_requests
 from collector.kube.placement import placement_of
 from collector.kube.requests import effective_gpu_requests
-from collector.raw import ABSENT, NOT_WRITTEN, Condition, Int, Metadata, Part, PodSpec, RawObject
+from collector.raw import (
+    NOT_WRITTEN,
+    NULL,
+    Condition,
+    Int,
+    Metadata,
+    OwnerReference,
+    Part,
+    PodSpec,
+    RawObject,
+    Strings,
+    references,
+    strings,
+)
+from collector.remembered import Remembered
 from collector.wording import (
     body_text,
     condition,
@@ -17,7 +29,7 @@ from collector.wording import (
     described,
     instant,
     instant_after_epoch,
-    owner,
+    owners_of,
     seen,
 )
 from collector.yunikorn.pod_words import yunikorn_queue, yunikorn_task
@@ -28,6 +40,9 @@ from domain.objects import Pod
 KIND = ObjectKind.POD
 _ENDS = ("Succeeded", "Failed")
 _MARKED_FOR_REMOVAL = ("DisruptionTarget", "TerminationTarget")
+# To find a member of an enum takes Python as long as to make a fact of it.
+_BOUND, _STARTED, _ENDED = Moment.BOUND, Moment.CONTAINER_STARTED, Moment.CONTAINER_ENDED
+_POD_ENDED, _DELETE_REQUESTED = Moment.ENDED, Moment.DELETE_REQUESTED
 
 
 class Running(Part):
@@ -76,7 +91,7 @@ _SPEC = msgspec.json.Decoder(PodSpec)
 _CLAIMS = msgspec.json.Decoder(list[ClaimStatus] | None)
 
 
-class Said(NamedTuple):
+class Said(msgspec.Struct, frozen=True, gc=False):
     """What a pod says of itself: its body as text, and what its transitions need of it."""
 
     body: bytes
@@ -87,60 +102,66 @@ class Said(NamedTuple):
 def facts(raw: RawPod, observed_ms: int) -> list[Fact]:
     """The transitions that one reading of a pod shows, and its description."""
     creation = created(raw, KIND, observed_ms)
-    metadata = raw.metadata
-    said = _said(
+    metadata, status = raw.metadata, raw.status
+    said = _SAID.of(
+        metadata.uid,
         metadata.namespace,
-        labels=bytes(metadata.written_labels),
-        annotations=bytes(metadata.written_annotations),
-        owners=bytes(metadata.written_owners),
-        spec=bytes(raw.written_spec),
-        claims=bytes(raw.status.written_claims),
+        metadata.written_labels,
+        metadata.written_annotations,
+        metadata.written_owners,
+        raw.written_spec,
+        status.written_claims,
     )
     found: list[Fact] = [creation]
-    status = raw.status
     if status.conditions or said.node:
         found += _scheduling(raw, creation, said.node)
     if status.container_statuses or status.init_container_statuses:
-        found += _runs(raw, creation, said.sidecars)
+        found += _runs(status, creation, said.sidecars)
     if status.phase in _ENDS:
         found.append(_end(status, creation))
     if metadata.deletion_timestamp:
-        found += _deletion(raw, creation)
+        found += _deletion(metadata, creation)
     found.append(described(raw, creation, said.body))
     return found
 
 
-def _scheduling(raw: RawPod, creation: Transition, node: str) -> Iterator[Fact]:
+def _scheduling(raw: RawPod, creation: Transition, node: str) -> list[Transition]:
+    found: list[Transition] = []
     bound = False
     for written in raw.status.conditions or ():
-        if written.type == "PodScheduled" and written.status == "True":
-            at_ms = instant(written.last_transition_time)
-            if at_ms is not None:
+        if written.type == "PodScheduled":
+            if written.status == "False":
+                found.append(condition(creation, written))
+            elif written.status == "True" and (at_ms := instant(written.last_transition_time)) is not None:
                 bound = True
-                yield Transition(
-                    uid=creation.uid,
-                    kind=KIND,
-                    moment=Moment.BOUND,
-                    at_ms=at_ms,
-                    observed_ms=creation.observed_ms,
-                    subject=node,
+                found.append(
+                    Transition(
+                        uid=creation.uid,
+                        kind=KIND,
+                        moment=_BOUND,
+                        at_ms=at_ms,
+                        observed_ms=creation.observed_ms,
+                        subject=node,
+                    )
                 )
-        elif (written.type == "PodScheduled" and written.status == "False") or (
-            written.type in _MARKED_FOR_REMOVAL and written.status == "True"
-        ):
-            yield condition(creation, written)
+        elif written.type in _MARKED_FOR_REMOVAL and written.status == "True":
+            found.append(condition(creation, written))
     if node and not bound:
-        yield seen(creation, Moment.BOUND, subject=node)
+        found.append(seen(creation, _BOUND, subject=node))
+    return found
 
 
-def _runs(raw: RawPod, creation: Transition, sidecars: frozenset[str | None]) -> Iterator[Fact]:
-    for status in raw.status.init_container_statuses or ():
-        yield from _runs_of(status, "sidecar" if status.name in sidecars else "init", creation)
-    for status in raw.status.container_statuses or ():
-        yield from _runs_of(status, "main", creation)
+def _runs(status: Status, creation: Transition, sidecars: frozenset[str | None]) -> list[Transition]:
+    found: list[Transition] = []
+    for container in status.init_container_statuses or ():
+        found += _runs_of(container, "sidecar" if container.name in sidecars else "init", creation)
+    for container in status.container_statuses or ():
+        found += _runs_of(container, "main", creation)
+    return found
 
 
-def _runs_of(status: ContainerStatus, role: str, creation: Transition) -> Iterator[Fact]:
+def _runs_of(status: ContainerStatus, role: str, creation: Transition) -> list[Transition]:
+    found: list[Transition] = []
     name = status.name or ""
     for state in (status.last_state, status.state):
         if state is None:
@@ -148,32 +169,33 @@ def _runs_of(status: ContainerStatus, role: str, creation: Transition) -> Iterat
         run = state.terminated or state.running
         started_ms = instant_after_epoch(run.started_at) if run else None
         if started_ms is not None:
-            yield Transition(
-                uid=creation.uid,
-                kind=KIND,
-                moment=Moment.CONTAINER_STARTED,
-                at_ms=started_ms,
-                observed_ms=creation.observed_ms,
-                subject=name,
-                state=role,
+            found.append(
+                Transition(
+                    uid=creation.uid,
+                    kind=KIND,
+                    moment=_STARTED,
+                    at_ms=started_ms,
+                    observed_ms=creation.observed_ms,
+                    subject=name,
+                    state=role,
+                )
             )
         if state.terminated is not None:
-            yield _container_end(state.terminated, name, role, creation)
+            found.append(_container_end(state.terminated, name, role, creation))
     if status.restart_count:
-        yield seen(creation, Moment.RESTARTS, subject=name, amount=status.restart_count)
+        found.append(seen(creation, Moment.RESTARTS, subject=name, amount=status.restart_count))
+    return found
 
 
 def _container_end(run: Terminated, name: str, role: str, creation: Transition) -> Transition:
     at_ms = instant_after_epoch(run.finished_at)
     reason = run.reason or ""
     if at_ms is None:
-        return seen(
-            creation, Moment.CONTAINER_ENDED, subject=name, state=role, reason=reason, amount=run.exit_code
-        )
+        return seen(creation, _ENDED, subject=name, state=role, reason=reason, amount=run.exit_code)
     return Transition(
         uid=creation.uid,
         kind=KIND,
-        moment=Moment.CONTAINER_ENDED,
+        moment=_ENDED,
         at_ms=at_ms,
         observed_ms=creation.observed_ms,
         subject=name,
@@ -187,11 +209,11 @@ def _end(status: Status, creation: Transition) -> Transition:
     phase, reason = status.phase or "", status.reason or ""
     at_ms = _finished_ms(status)
     if at_ms is None:
-        return seen(creation, Moment.ENDED, state=phase, reason=reason)
+        return seen(creation, _POD_ENDED, state=phase, reason=reason)
     return Transition(
         uid=creation.uid,
         kind=KIND,
-        moment=Moment.ENDED,
+        moment=_POD_ENDED,
         at_ms=at_ms,
         observed_ms=creation.observed_ms,
         state=phase,
@@ -206,11 +228,16 @@ def _finished_ms(status: Status) -> int | None:
     A lost node's pod is marked Failed while its containers still say that they run: then the
     stamps of its init containers must not stand for the end.
     """
-    main = [_finished(container) for container in status.container_statuses or ()]
-    if not main or None in main:
-        return None
-    init = [_finished(container) for container in status.init_container_statuses or ()]
-    return max(at_ms for at_ms in (*main, *init) if at_ms is not None)
+    last_ms: int | None = None
+    for container in status.container_statuses or ():
+        at_ms = _finished(container)
+        if at_ms is None:
+            return None
+        last_ms = at_ms if last_ms is None else max(at_ms, last_ms)
+    if last_ms is not None:
+        for container in status.init_container_statuses or ():
+            last_ms = max(_finished(container) or last_ms, last_ms)
+    return last_ms
 
 
 def _finished(container: ContainerStatus) -> int | None:
@@ -219,50 +246,67 @@ def _finished(container: ContainerStatus) -> int | None:
     return instant_after_epoch(container.state.terminated.finished_at)
 
 
-def _deletion(raw: RawPod, creation: Transition) -> Iterator[Fact]:
-    deadline_ms = instant(raw.metadata.deletion_timestamp)
+def _deletion(metadata: Metadata, creation: Transition) -> list[Transition]:
+    deadline_ms = instant(metadata.deletion_timestamp)
     if deadline_ms is None:
-        return
+        return []
     # The stamp is the deadline: the request plus the grace then in force.
-    grace_ms = (raw.metadata.deletion_grace_period_seconds or 0) * 1000
-    yield Transition(
+    grace_ms = (metadata.deletion_grace_period_seconds or 0) * 1000
+    request = Transition(
         uid=creation.uid,
         kind=KIND,
-        moment=Moment.DELETE_REQUESTED,
+        moment=_DELETE_REQUESTED,
         at_ms=deadline_ms - grace_ms,
         observed_ms=creation.observed_ms,
     )
+    return [request]
 
 
-# A pod says the same in most of its readings, and they come close together.
-@lru_cache(maxsize=1 << 11)
 def _said(
-    namespace: str | None, *, labels: bytes, annotations: bytes, owners: bytes, spec: bytes, claims: bytes
+    namespace: str | None,
+    written_labels: msgspec.Raw,
+    written_annotations: msgspec.Raw,
+    written_owners: msgspec.Raw,
+    written_spec: msgspec.Raw,
+    written_claims: msgspec.Raw,
 ) -> Said:
-    metadata = Metadata(
-        namespace=namespace,
-        written_labels=msgspec.Raw(labels),
-        written_annotations=msgspec.Raw(annotations),
-        written_owners=msgspec.Raw(owners),
+    spec = _SPEC.decode(written_spec) if written_spec and written_spec != NULL else PodSpec()
+    claims = _CLAIMS.decode(written_claims) if written_claims else None
+    body = _body(
+        namespace or "",
+        labels=strings(written_labels) or {},
+        annotations=strings(written_annotations) or {},
+        owners=references(written_owners),
+        spec=spec,
+        claims=claims,
     )
-    read = PodSpec() if spec in ABSENT else _SPEC.decode(spec)
-    made = _CLAIMS.decode(claims) if claims else None
     return Said(
-        body=body_text(_body(metadata, read, made)),
-        node=read.node_name or "",
-        sidecars=frozenset(c.name for c in read.init_containers or () if c.restart_policy == "Always"),
+        body=body_text(body),
+        node=spec.node_name or "",
+        sidecars=frozenset(
+            [one.name for one in spec.init_containers or () if one.restart_policy == "Always"]
+        ),
     )
 
 
-def _body(metadata: Metadata, spec: PodSpec, claims: list[ClaimStatus] | None) -> Pod:
-    labels = metadata.labels or {}
-    annotations = metadata.annotations or {}
+_SAID = Remembered(_said)
+
+
+def _body(
+    namespace: str,
+    *,
+    labels: Strings,
+    annotations: Strings,
+    owners: list[OwnerReference] | None,
+    spec: PodSpec,
+    claims: list[ClaimStatus] | None,
+) -> Pod:
     return Pod(
-        owner=owner(metadata),
+        owner=next(owners_of(owners, controller_only=True), None),
         labels=labels,
         node=spec.node_name or "",
-        gpu_requests=kai_requests(metadata, effective_gpu_requests(spec)),
-        gates=tuple(gate.name or "" for gate in spec.scheduling_gates or ()),
+        gpu_requests=kai_requests(namespace, annotations, effective_gpu_requests(spec)),
+        gates=tuple([gate.name or "" for gate in spec.scheduling_gates or ()]),
         containers=max(len(spec.containers or ()), 1),
         scheduler=spec.scheduler_name or "",
         priority=spec.priority or 0,
@@ -272,11 +316,11 @@ def _body(metadata: Metadata, spec: PodSpec, claims: list[ClaimStatus] | None) -
         kueue_queue=labels.get("kueue.x-k8s.io/queue-name", ""),
         volcano_pod_group=annotations.get("scheduling.k8s.io/group-name", ""),
         plugin_pod_group=labels.get("scheduling.x-k8s.io/pod-group", ""),
-        kai_pod_group=kai_pod_group(metadata),
+        kai_pod_group=kai_pod_group(annotations),
         scheduling_group=(spec.scheduling_group.pod_group_name if spec.scheduling_group else None) or "",
-        queue=kai_queue(metadata) or yunikorn_queue(metadata, spec),
+        queue=kai_queue(labels) or yunikorn_queue(labels, annotations, spec),
         claims=tuple(_claims(spec, claims)),
-        yunikorn=yunikorn_task(metadata, spec),
+        yunikorn=yunikorn_task(labels, annotations, spec),
         placement=placement_of(spec),
     )
 

@@ -30,7 +30,8 @@ def effective_gpu_requests(spec: PodSpec | None) -> Resources:
         _add(running, _gpu_requests(container))
     for resource, count in peak.items():
         running[resource] = max(running.get(resource, 0), count)
-    _add(running, gpu_counts(spec.overhead))
+    if spec.overhead:
+        _add(running, gpu_counts(spec.overhead))
     return running
 
 
@@ -40,6 +41,7 @@ def _add(total: Resources, more: Resources) -> None:
 
 
 def _gpu_requests(container: Container) -> Resources:
-    if container.resources is None:
+    written = container.resources
+    if written is None:
         return {}
-    return gpu_counts(container.resources.limits) | gpu_counts(container.resources.requests)
+    return gpu_counts(written.limits) | gpu_counts(written.requests)

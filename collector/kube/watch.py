@@ -10,10 +10,11 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from time import monotonic
+from typing import Generic
 
 import msgspec
 
-from collector.decoding import UNREADABLE, is_older, read_object
+from collector.decoding import UNREADABLE, Line, Read, is_older
 from collector.kube.client import Connection, LineStream
 from collector.kube.discovery import discover, version_path
 from collector.kube.refusal import refused, told_by_line
@@ -38,6 +39,9 @@ _OK = 200
 _LIVED_SECONDS = 5.0
 _LINE_START = b'{"type":"'
 _OBJECT_START = b',"object":'
+_TYPES = ("ADDED", "MODIFIED", "DELETED", "BOOKMARK")
+# How an API server begins a line of each type.
+_STARTS = {of: _LINE_START + of.encode() + b'"' + _OBJECT_START for of in _TYPES}
 
 
 class _Metadata(msgspec.Struct, gc=False, rename="camel"):
@@ -62,14 +66,13 @@ class _Page(msgspec.Struct, gc=False):
         return bool(self.metadata.resource_version) and (not self.kind or self.kind.endswith("List"))
 
 
-class _Line(msgspec.Struct, gc=False):
-    type: str
-    object: msgspec.Raw
+class _Event(Line[Read], Generic[Read], gc=False, forbid_unknown_fields=True):
+    """A line whose object is all that comes after its type."""
 
 
 _HEAD = msgspec.json.Decoder(_Head)
 _PAGE = msgspec.json.Decoder(_Page)
-_LINE = msgspec.json.Decoder(_Line)
+_LINE = msgspec.json.Decoder(Line[msgspec.Raw])
 
 
 def split_line(line: bytes) -> tuple[str, bytes]:
@@ -102,7 +105,7 @@ class _Listing:
 
 
 class KindReader:
-    """Reads one kind until told to stop. One thread runs it; nobody else touches it."""
+    """Reads one kind until told to stop. One thread runs it; another one may only call `settle`."""
 
     def __init__(  # noqa: PLR0913 - everything that it uses is given to it
         self,
@@ -122,11 +125,20 @@ class KindReader:
         self._stop = stop
         self._pace = pace
         self._draw = draw
+        # The whole line at once: what one object takes to decode, an event takes.
+        self._decode = msgspec.json.Decoder(_Event[translator.raw]).decode  # type: ignore[name-defined]
         self._listing = _Listing([], 0)
+        self._at = ""
         self._seen_ms = 0
         self._listed = ""
         self._histories = 0
         self._gets_bookmarks = False
+        self._removed_ms: int | None = None
+        self._told_removed = False
+        # Since when a watch is open of which nothing was heard yet, after a trouble. Two threads look at it.
+        self._accepted: float | None = None
+        self._in_trouble = False
+        self._accepting = threading.Lock()
 
     def run(self) -> None:
         """Discover, list and watch until `stop` is set."""
@@ -138,9 +150,38 @@ class KindReader:
             if answered.because:
                 label = answered.outcome if answered.outcome in _UNTIL_PROBED else "retry"
                 because = f"{label}: {answered.because}"
-                self._intake.troubled(self._translator, because, self._clock.now_ms())
+                with self._accepting:
+                    self._accepted, self._in_trouble = None, True
+                    self._intake.troubled(self._translator, because, self._clock.now_ms())
+            self._note_removal(answered)
             place = next_place(place, answered)
             self._stop.wait(wait_seconds(place, answered, self._pace, draw=self._draw()))
+
+    def settle(self) -> None:
+        """
+        End the trouble of a watch that was taken up again and is open for a while, without an error.
+
+        Kinds without bookmarks may have nothing to say for long. Another thread calls this now and then.
+        """
+        with self._accepting:
+            if self._accepted is None or monotonic() - self._accepted < _LIVED_SECONDS:
+                return
+            self._accepted, self._in_trouble = None, False
+            self._intake.accepted(self._translator, max(self._clock.now_ms(), self._seen_ms))
+
+    def _note_removal(self, answered: Answered) -> None:
+        """
+        A kind that was read and is not served any more took its objects with it.
+
+        Believed when the cluster has said so twice, a probe apart: a server that starts may not know yet.
+        """
+        if not answered.removed:
+            self._removed_ms, self._told_removed = None, False
+        elif self._removed_ms is None:
+            self._removed_ms = self._clock.now_ms()
+        elif not self._told_removed:
+            self._intake.removed(self._translator, self._removed_ms)
+            self._told_removed = True
 
     def _act(self, place: Place) -> Answered:
         try:
@@ -215,8 +256,11 @@ class KindReader:
         try:
             if stream.status != _OK:
                 return refused(f"watch {path}", stream.status, stream.body(), stream.headers)
+            if self._in_trouble:
+                self._accepted = monotonic()
             return self._unless_anew(self._follow(stream, path, place.resource_version))
         finally:
+            self._accepted = None
             self._connection.release(stream)
 
     def _unless_anew(self, answered: Answered) -> Answered:
@@ -233,43 +277,48 @@ class KindReader:
 
     def _follow(self, stream: LineStream, path: str, resource_version: str) -> Answered:
         began, began_ms = monotonic(), self._clock.now_ms()
-        at = Answered(outcome=Outcome.CLOSED, resource_version=resource_version)
+        self._at = resource_version
+        lived = False
+
+        def ended(outcome: Outcome, because: str = "") -> Answered:
+            return Answered(outcome=outcome, resource_version=self._at, lived=lived, because=because)
+
         try:
             for line in stream:
                 if self._stop.is_set():
-                    return at
-                taken = self._take(line, at.resource_version)
-                if taken.outcome is not Outcome.CLOSED:
-                    return replace(taken, lived=at.lived, because=f"watch {path}: {taken.because}")
-                at = taken
+                    return ended(Outcome.CLOSED)
+                against = self._take(line)
+                if against is not None:
+                    return replace(against, lived=lived, because=f"watch {path}: {against.because}")
+                lived = True
         except UnreachableError as cause:
-            return replace(at, outcome=Outcome.BROKEN, because=str(cause))
+            return ended(Outcome.BROKEN, str(cause))
         except UNREADABLE as cause:
             # A line that is no event: one may be lost, and only a list tells which.
-            return replace(at, outcome=Outcome.LOST, because=f"watch {path}: unreadable line: {cause}")
-        lived = at.lived or monotonic() - began >= _LIVED_SECONDS
-        if lived and not at.lived:
+            return ended(Outcome.LOST, f"watch {path}: unreadable line: {cause}")
+        if lived:
+            return ended(Outcome.CLOSED)
+        lived = monotonic() - began >= _LIVED_SECONDS
+        if lived:
             # Nothing was said, and no 410: whatever had happened before the start would have been.
             self._intake.troubled(self._translator, "", began_ms)
-        hasty = "" if lived else f"watch {path}: the API server closed it at once"
-        return replace(at, lived=lived, because=hasty)
+        return ended(Outcome.CLOSED, "" if lived else f"watch {path}: the API server closed it at once")
 
-    def _take(self, line: bytes, resource_version: str) -> Answered:
-        """Deliver one line; CLOSED means that nothing speaks against going on."""
-        event_type, payload = split_line(line)
+    def _take(self, line: bytes) -> Answered | None:
+        """Deliver one line; gives what speaks against going on."""
+        event_type, payload, read = self._read(line)
         if event_type == "ERROR":
-            return told_by_line(payload)
-        read = self._decoded(payload)
+            return told_by_line(bytes(payload))
         self._gets_bookmarks |= event_type == "BOOKMARK"
         seen = (
             (read.metadata.resource_version or "")
             if read
             else _HEAD.decode(payload).metadata.resource_version
         )
-        is_old = is_older(seen, resource_version)
+        is_old = is_older(seen, self._at)
         if event_type == "BOOKMARK" and is_old:
             # A replayed event may be old; a bookmark says where the server is now.
-            because = f"the server is at {seen}, we were at {resource_version}: it was restored"
+            because = f"the server is at {seen}, we were at {self._at}: it was restored"
             return Answered(outcome=Outcome.LOST, because=because)
         if is_older(seen, self._listed):
             # It may be about an object that was gone before the list, and would end nowhere.
@@ -277,15 +326,22 @@ class KindReader:
             return Answered(outcome=Outcome.LOST, because=because)
         self._seen_ms = max(self._clock.now_ms(), self._seen_ms)  # somebody may set the clock back
         self._intake.see(self._translator, event_type, payload, self._seen_ms, read=read)
-        newest = resource_version if is_old or not seen else seen
-        return Answered(outcome=Outcome.CLOSED, resource_version=newest, lived=True)
+        if seen and not is_old:
+            self._at = seen
+        return None
 
-    def _decoded(self, payload: bytes) -> RawObject | None:
-        """The object of a line; None where the intake must say what is wrong with it."""
+    def _read(self, line: bytes) -> tuple[str, bytes | memoryview, RawObject | None]:
+        """The type of an event, its object as written, and the object, where it can be read."""
         try:
-            return read_object(payload, self._translator.raw)
+            event = self._decode(line)
         except UNREADABLE:
-            return None
+            # The intake must say what is wrong with the object; that this is an event is seen here.
+            event_type, payload = split_line(line)
+            return event_type, payload, None
+        start = _STARTS.get(event.type)
+        if start is not None and line.startswith(start) and line.endswith(b"}"):
+            return event.type, memoryview(line)[len(start) : -1], event.object
+        return event.type, split_line(line)[1], event.object
 
 
 _UNTIL_PROBED = (Outcome.NO_PERMISSION, Outcome.NOT_INSTALLED)

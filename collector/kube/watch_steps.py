@@ -94,6 +94,8 @@ class Answered:
 
     Args:
         lived: a watch gave something or lasted: the server is well, so the delays start anew.
+        removed: of a kind that is not installed: no version of its group serves it, also none that we cannot
+            read. With its definition its objects went.
         because: what went wrong, for people; empty when all is well.
         retry_after_seconds: the server's wish.
     """
@@ -103,6 +105,7 @@ class Answered:
     resource_version: str = ""
     next_page: str = ""
     lived: bool = False
+    removed: bool = False
     because: str = ""
     retry_after_seconds: float = 0.0
 

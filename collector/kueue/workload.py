@@ -128,13 +128,13 @@ def _body(raw: RawWorkload, evictions: dict[str, int]) -> Workload:
         priority=spec.priority or 0,
         priority_class=by_reference or spec.priority_class_name or "",
         pod_sets=tuple(_pod_set(pod_set) for pod_set in spec.pod_sets or ()),
-        reserved=_reserved(raw.status),
+        reserved=_reserved(raw),
         checks={check.name or "": check.state or "" for check in raw.status.admission_checks or ()},
         evictions=evictions,
         slice_of=(raw.metadata.annotations or {}).get(_SLICE_OF, ""),
         variant_of=labels.get(_VARIANT_OF, ""),
         dispatched_to=raw.status.cluster_name or "",
-        other_reserved=_reserved(raw.status, other_milli) or UNSET,
+        other_reserved=_reserved(raw, other_milli) or UNSET,
     )
 
 
@@ -150,21 +150,25 @@ def _pod_set(written: RawPodSet) -> PodSet:
 
 
 def _reserved(
-    status: Status, amounts: Callable[[Quantities | None], Resources] = gpu_counts
+    raw: RawWorkload, amounts: Callable[[Quantities | None], Resources] = gpu_counts
 ) -> dict[str, Resources]:
     """
     Totals by flavor and resource, of GPUs by default; `resourceUsage` is already a total over the pods.
 
-    Kueue leaves it as it was admitted, and gives the quota of pods that are done back all the same.
+    Kueue leaves it as it was admitted, and gives the quota of pods that are done back all the same. Of a
+    workload that is admitted again after some pods were done, the assignment counts the others only. So
+    what is reserved is for the pods of the assignment, but never for more than are not done: Kueue's
+    `totalRequestsFromAdmission` (pkg/workload).
     """
-    admission = status.admission
-    done = {one.name: one.count or 0 for one in status.reclaimable_pods or ()}
+    admission = raw.status.admission
+    pods = {one.name: 1 if one.count is None else one.count for one in raw.spec.pod_sets or ()}
+    done = {one.name: one.count or 0 for one in raw.status.reclaimable_pods or ()}
     reserved: dict[str, Resources] = {}
     for assignment in (admission.pod_set_assignments if admission else None) or ():
-        flavors, pods = assignment.flavors or {}, assignment.count or 0
-        kept = max(0, pods - done.get(assignment.name, 0))
+        flavors, granted = assignment.flavors or {}, assignment.count or 0
+        undone = max(0, pods.get(assignment.name, granted) - done.get(assignment.name, 0))
         for resource, whole in amounts(assignment.resource_usage).items():
-            count = whole * kept // pods if pods else whole
+            count = whole * min(granted, undone) // granted if granted else whole
             if not count:
                 continue
             of_flavor = reserved.setdefault(flavors.get(resource, ""), {})

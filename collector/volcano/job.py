@@ -15,6 +15,7 @@ KIND = ObjectKind.VOLCANO_JOB
 
 class Task(Part):
     replicas: Int | None = None
+    min_available: Int | None = None
     template: PodTemplate | None = None
 
 
@@ -65,12 +66,13 @@ def _phase(raw: RawVolcanoJob, creation: Transition) -> list[Transition]:
 
 
 def _body(raw: RawVolcanoJob) -> VolcanoJob:
-    replicas, gpu_requests = 0, Resources()
+    replicas, least, gpu_requests = 0, 0, Resources()
     placements: list[Placement | None] = []
     for task in raw.spec.tasks or ():
         spec = task.template.spec if task.template else None
         count = 1 if task.replicas is None else task.replicas
         replicas += count
+        least += count if task.min_available is None else task.min_available
         asked = effective_gpu_requests(spec)
         for resource, each in asked.items():
             gpu_requests[resource] = gpu_requests.get(resource, 0) + each * count
@@ -80,7 +82,8 @@ def _body(raw: RawVolcanoJob) -> VolcanoJob:
     return VolcanoJob(
         owner=owner(raw.metadata),
         labels=raw.metadata.labels or {},
-        min_available=replicas if raw.spec.min_available is None else raw.spec.min_available,
+        # As Volcano's webhook fills in what nobody wrote; a 0 is nothing written.
+        min_available=raw.spec.min_available or least,
         replicas=replicas,
         gpu_requests=gpu_requests,
         queue=raw.spec.queue or "",

@@ -1,6 +1,8 @@
 """What YuniKorn reads from a pod: its application, its queue, and whether it only keeps a place."""
 
-from collector.raw import Metadata, PodSpec
+from collections.abc import Mapping
+
+from collector.raw import PodSpec
 from domain.objects import YuniKornTask
 
 SCHEDULER = "yunikorn"
@@ -10,9 +12,10 @@ _QUEUE = "yunikorn.apache.org/queue"
 _PAUSE = "pause"
 
 
-def yunikorn_task(metadata: Metadata, spec: PodSpec) -> YuniKornTask | None:
+def yunikorn_task(
+    labels: Mapping[str, str], annotations: Mapping[str, str], spec: PodSpec
+) -> YuniKornTask | None:
     """The pod's place in its application; None where it belongs to none of YuniKorn's."""
-    labels, annotations = metadata.labels or {}, metadata.annotations or {}
     app = annotations.get(_APP) or labels.get(_APP) or ""
     if not app and spec.scheduler_name == SCHEDULER:
         # Other programs use these names as well: they count for pods of YuniKorn only.
@@ -20,27 +23,26 @@ def yunikorn_task(metadata: Metadata, spec: PodSpec) -> YuniKornTask | None:
     task_group = annotations.get(_TASK_GROUP, "")
     if not app and not task_group:
         return None
-    return YuniKornTask(app=app, task_group=task_group, placeholder=_is_placeholder(metadata, spec))
+    placeholder = _is_placeholder(labels, annotations, spec)
+    return YuniKornTask(app=app, task_group=task_group, placeholder=placeholder)
 
 
-def yunikorn_queue(metadata: Metadata, spec: PodSpec) -> str:
+def yunikorn_queue(labels: Mapping[str, str], annotations: Mapping[str, str], spec: PodSpec) -> str:
     """The queue that the pod names; empty without one."""
-    labels, annotations = metadata.labels or {}, metadata.annotations or {}
     short = labels.get("queue") if spec.scheduler_name == SCHEDULER else ""
     return labels.get(_QUEUE) or short or annotations.get(_QUEUE, "")
 
 
-def _is_placeholder(metadata: Metadata, spec: PodSpec) -> bool:
+def _is_placeholder(labels: Mapping[str, str], annotations: Mapping[str, str], spec: PodSpec) -> bool:
     """
     Whether YuniKorn made the pod to keep a place.
 
     It marks those since 1.0; before that they are told by a task group and nothing but a pause.
     """
-    annotations = metadata.annotations or {}
     if annotations.get("yunikorn.apache.org/placeholder", "").lower() == "true":
         return True
     if spec.scheduler_name != SCHEDULER or not annotations.get(_TASK_GROUP):
         return False
-    flagged = (metadata.labels or {}).get("placeholder", "").lower() == "true"
+    flagged = labels.get("placeholder", "").lower() == "true"
     containers = spec.containers or []
     return flagged or (bool(containers) and all(container.name == _PAUSE for container in containers))

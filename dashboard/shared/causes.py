@@ -68,6 +68,20 @@ _CAUSES: Final = (
         ),
     ),
     (
+        ("of the future",),
+        Cause(
+            plainly="stamps that lie ahead of our clock",
+            remedy="Compare the clock of what wrote them with ours, and of a file its zone and unit.",
+        ),
+    ),
+    (
+        ("no metrics of GPUs",),
+        Cause(
+            plainly="answers that are no metrics of GPUs",
+            remedy="Point gpu_metrics at the /metrics of dcgm-exporter, behind any login page.",
+        ),
+    ),
+    (
         ("see the operator's page",),
         Cause(plainly="not understood", remedy="Ask an operator: the reasons may name work of other teams."),
     ),

@@ -15,6 +15,7 @@ from service.cli import (
     doctor,
     history,
     keeping,
+    pending,
     processes,
     queries,
     quota,
@@ -68,6 +69,7 @@ def root(
 processes.add_to(app)
 history.add_to(app)
 queries.add_to(app)
+pending.add_to(app)
 report.add_to(app)
 chargeback.add_to(app)
 quota.add_to(app)

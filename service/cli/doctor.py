@@ -136,7 +136,7 @@ def _books(settings: Settings) -> Iterator[Finding]:
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         reply = requests.get(f"{serving.url}/api/v1/sources", headers=headers, timeout=(3, 30))
         if reply.ok:
-            yield from _sources(reply.json()["rows"], settings)
+            yield from source_findings(reply.json()["rows"], settings)
             checks = requests.get(f"{serving.url}/api/v1/kueue-checks", headers=headers, timeout=(3, 30))
             if checks.ok:
                 yield from kueue_findings(checks.json()["rows"])
@@ -158,7 +158,7 @@ def _books(settings: Settings) -> Iterator[Finding]:
     try:
         yield from _schema(store)
         answers = Answers(store, settings.tenancy_rules(), settings.thresholds(), clock_of(settings, store))
-        yield from _sources(list(answers.sources().rows), settings)
+        yield from source_findings(list(answers.sources().rows), settings)
     finally:
         store.close()
 
@@ -169,7 +169,8 @@ def _schema(store: "Store") -> Iterator[Finding]:
     yield Finding(Verdict.OK, f"store {store.name} is at schema {migrations()[-1].name}")
 
 
-def _sources(rows: list[dict[str, Any]], settings: Settings) -> Iterator[Finding]:
+def source_findings(rows: list[dict[str, Any]], settings: Settings) -> Iterator[Finding]:
+    """What is missing or late, and what was set aside, by the rows of `/api/v1/sources`."""
     if not rows:
         yield Finding(
             Verdict.WARNING, "nothing was read yet", "import a recording, or name a cluster in the settings"
@@ -186,10 +187,7 @@ def _sources(rows: list[dict[str, Any]], settings: Settings) -> Iterator[Finding
     yield Finding(
         Verdict.OK, f"{len(read)} sources of {len({row['cluster'] for row in read})} clusters were read"
     )
-    for row in failing[:_SHOWN]:
-        trouble = "had trouble and is read again" if row["state"] == SourceState.READ else "cannot be read"
-        without = f"; meanwhile {row['missing']}" if row["missing"] else ""
-        yield Finding(Verdict.WARNING, f"{_name(row)} {trouble}: {row['last_error']}{without}", row["remedy"])
+    yield from _failing(failing)
     for row in gaps[:_SHOWN]:
         text = f"cluster {row['cluster']}: {row['last_error']}: {row['missing']}"
         yield Finding(Verdict.WARNING, text, row["remedy"])
@@ -203,6 +201,25 @@ def _sources(rows: list[dict[str, Any]], settings: Settings) -> Iterator[Finding
         yield Finding(Verdict.WARNING, f"{text} ({cause['because']})", plain.remedy)
     if len(causes) > _SHOWN:
         text = f"{len(causes) - _SHOWN} more causes of things set aside"
+        yield Finding(Verdict.WARNING, text, "the page Sources lists all of them")
+
+
+def _failing(rows: list[dict[str, Any]]) -> Iterator[Finding]:
+    """One finding per trouble: a server that is away is one trouble of all its kinds."""
+    alike: dict[tuple[str, bool, str], list[dict[str, Any]]] = {}
+    for row in rows:
+        same = (row["cluster"], row["state"] == SourceState.READ, row["last_error"])
+        alike.setdefault(same, []).append(row)
+    for (_, is_read, _), members in list(alike.items())[:_SHOWN]:
+        first, further = members[0], len(members) - 1
+        who = _name(first) + (f" and {further} more kinds" if further else "")
+        again = "had trouble and are read again" if further else "had trouble and is read again"
+        trouble = again if is_read else "cannot be read"
+        missing = dict.fromkeys(row["missing"] for row in members if row["missing"])
+        without = f"; meanwhile {'; '.join(missing)}" if missing else ""
+        yield Finding(Verdict.WARNING, f"{who} {trouble}: {first['last_error']}{without}", first["remedy"])
+    if len(alike) > _SHOWN:
+        text = f"{len(alike) - _SHOWN} more troubles with sources"
         yield Finding(Verdict.WARNING, text, "the page Sources lists all of them")
 
 

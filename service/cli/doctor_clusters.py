@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from email.utils import parsedate_to_datetime
 
 from collector.kube.client import Connection
-from collector.kube.credentials import Lifetime
+from collector.kube.credentials import SERVER_CERTIFICATE, Lifetime
 from domain.errors import ProductError
 from domain.window import MS_PER_SECOND, Clock, format_instant, to_ms
 from service import words
@@ -24,7 +24,7 @@ def findings(cluster: ClusterSettings, clock: Clock) -> Iterator[Finding]:
         yield Finding(Verdict.WRONG, f"cluster {cluster.name}: {error}", "mend clusters in the settings")
         return
     try:
-        for life in connection.lifetimes():
+        for life in (*connection.lifetimes(), *connection.server_lifetimes()):
             yield from _of_lifetime(cluster.name, life, clock.now_ms())
         answer = connection.get("/version", {}, read_seconds=_ASK_SECONDS)
         yield from _of_clock(cluster.name, answer.headers.get("date", ""), clock.now_ms())
@@ -38,7 +38,8 @@ def findings(cluster: ClusterSettings, clock: Clock) -> Iterator[Finding]:
 def _of_lifetime(cluster: str, life: Lifetime, now_ms: int) -> Iterator[Finding]:
     left = words.duration(abs(life.end_ms - now_ms) / MS_PER_SECOND)
     until = f"({format_instant(life.end_ms)})"
-    remedy = "renew it in the kubeconfig; a running serve takes the new one by itself"
+    place = "on the API server" if life.what == SERVER_CERTIFICATE else "in the kubeconfig"
+    remedy = f"renew it {place}; a running serve takes the new one by itself"
     if life.end_ms <= now_ms:
         yield Finding(Verdict.WRONG, f"cluster {cluster}: the {life.what} ended {left} ago {until}", remedy)
     elif life.is_near_its_end(now_ms):

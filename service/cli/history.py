@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 import typer
 
 from domain.errors import StoreError, UsageError
-from domain.window import SystemClock, parse_duration
-from service.cli import job_imports
+from domain.window import SystemClock, format_instant, parse_duration, parse_instant
+from service.cli import job_imports, state_imports
 from service.cli.options import Config, DataDir, Given
 from service.cli.output import remark
 from service.running import found
@@ -34,6 +34,8 @@ Step: TypeAlias = Annotated[
     ),
 ]
 
+_SILENCES_SHOWN = 10
+
 _importer = typer.Typer(
     help="Take in history recorded elsewhere.", no_args_is_help=True, rich_markup_mode=None
 )
@@ -42,6 +44,7 @@ _importer = typer.Typer(
 def add_to(app: typer.Typer) -> None:
     """Add the command group."""
     job_imports.add_to(_importer)
+    _importer.command("states")(state_imports.states)
     app.add_typer(_importer, name="import")
 
 
@@ -117,20 +120,25 @@ def prometheus(  # noqa: PLR0913 (options of a command)
     """
     Take in GPU metrics from a Prometheus, or from saved answers of it. Doing it again changes nothing.
 
-    An address is asked for all instants from --start on, every --step. A folder of saved answers to
+    An address is asked for all instants from --start on, every --step, a piece at a time: after a stop the
+    same command goes on, and what is known is not stored again. A folder of saved answers to
     `query_range` may have an index.json that tells the query, start and step of each file.
     """
-    from service.gpu_metrics import keep_parts, prometheus_parts
+    from service.gpu_metrics import keep_parts, noting_silences, prometheus_parts
 
     parts = prometheus_parts(
         origins, start=start, end=end, step=step, match=match, token_file=token_file, clock=SystemClock()
     )
+    silences: list[tuple[int, int]] = []
+    if start is not None:  # a server; files of saved answers come in no order
+        parts = noting_silences(parts, silences, from_ms=parse_instant(start))
     with books_opened(Given(config=config, data_dir=data_dir)) as (store, books):
         with _progress("reading GPU metrics", "samples") as advance:
-            taken = keep_parts(store, cluster, parts, advance)
+            taken = keep_parts(store, cluster, parts, advance, now_ms=SystemClock().now_ms())
         with _progress("keeping the books"):
             anew = books.kept()["activity"]
         _print_taken(cluster, taken, anew)
+    _print_silences(silences)
 
 
 @_importer.command("dcgm")
@@ -154,10 +162,12 @@ def dcgm(
 
     with books_opened(Given(config=config, data_dir=data_dir)) as (store, books):
         with _progress("reading GPU metrics", "samples") as advance:
-            taken = keep_scrapes(store, cluster, scrape_files(files, step), advance)
+            scraped, now_ms = scrape_files(files, step), SystemClock().now_ms()
+            taken = keep_scrapes(store, cluster, scraped, advance, now_ms=now_ms)
         with _progress("keeping the books"):
             anew = books.kept()["activity"]
         _print_taken(cluster, taken, anew)
+    job_imports.fail_if((), taken.cut)
 
 
 @_importer.command("parquet")
@@ -184,7 +194,7 @@ def parquet(
         for file in files:
             with _progress("reading GPU metrics", "samples") as advance:
                 parts = read_parquet(file, source=f"parquet/{file.stem}", step_ms=step_ms)
-                taken = keep_parts(store, cluster, parts, advance)
+                taken = keep_parts(store, cluster, parts, advance, now_ms=SystemClock().now_ms())
             with _progress("keeping the books"):
                 anew = books.refresh()
             _print_taken(cluster, taken, anew)
@@ -225,6 +235,13 @@ def _print_taken(cluster: str, taken: "Taken", anew: int) -> None:
     )
     for cause, count in sorted(taken.set_aside.items()):
         typer.echo(f"  set aside {count:,}: {cause}")
+
+
+def _print_silences(silences: list[tuple[int, int]]) -> None:
+    for from_ms, to_ms in silences[:_SILENCES_SHOWN]:
+        typer.echo(f"  no device was told of from {format_instant(from_ms)} to {format_instant(to_ms)}")
+    if len(silences) > _SILENCES_SHOWN:
+        typer.echo(f"  and so {len(silences) - _SILENCES_SHOWN:,} times more")
 
 
 def _print(cluster: str, summary: "ImportSummary", recut: int) -> None:

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 import typer
 
 from domain.errors import DataError, UsageError
-from domain.window import parse_instant
+from domain.window import SystemClock, parse_instant
 from service.cli.options import Config, DataDir, Given
 from service.cli.output import field, remark, table
 
 if TYPE_CHECKING:
-    from service.job_imports import Source, Summary
+    from collector.imports.row import Read
+    from service.imported_file import Source
+    from service.job_imports import Summary
     from service.reconciliation import Line, Reconciliation
 
 # Lines of the reconciliation that are shown; those that do not close always are.
@@ -158,7 +160,7 @@ def table_of_jobs(
 
 def _import(
     files: Sequence[Path],
-    opened: "Callable[[Path], Source]",
+    opened: "Callable[[Path], Source[Read]]",
     *,
     cluster: str | None,
     given: Given,
@@ -168,20 +170,45 @@ def _import(
     from service.job_imports import import_jobs
 
     open_totals: list[str] = []
+    cut: list[str] = []
+    now_ms = SystemClock().now_ms()
     with books_opened(given) as (store, books):
         for path in files:
             source = opened(path)
-            with _bar(f"reading {path.name}", source.size) as advance:
+            with bar(f"reading {path.name}", source.size) as advance:
                 summary = import_jobs(
-                    source, store, cluster=cluster, refresh=books.lives_of, progress=advance
+                    source,
+                    store,
+                    cluster=cluster,
+                    now_ms=now_ms,
+                    refresh=books.lives_of,
+                    progress=advance,
                 )
             _print(summary, note)
             open_totals += [] if summary.closes else [path.name]
+            cut += [path.name] if summary.is_cut else []
         remark("keeping the books ...")
         books.refresh()
+    fail_if(open_totals, cut)
+
+
+def fail_if(open_totals: Sequence[str], cut: Sequence[str]) -> None:
+    """
+    End the command where a file was not taken in as it is.
+
+    Raises:
+        DataError: the books of one of the files differ, or one of them is cut off.
+    """
+    told = []
     if open_totals:
-        message = f"{', '.join(open_totals)}: the books do not agree with the file's own totals, see above"
-        raise DataError(message)
+        told.append(f"{', '.join(open_totals)}: the books do not agree with the file's own totals, see above")
+    if cut:
+        told.append(
+            f"{', '.join(cut)}: cut off or broken, and read as far as it goes; copy or export it again, "
+            "and import it anew: what is known is not told twice"
+        )
+    if told:
+        raise DataError("\n".join(told))
 
 
 def _print(summary: "Summary", note: str) -> None:
@@ -197,7 +224,7 @@ def _print(summary: "Summary", note: str) -> None:
             f" {one.facts:,} facts"
         )
         if one.closing is not None:
-            _print_closing(one.closing, name)
+            _print_closing(one.closing, name, is_cut=summary.is_cut)
 
 
 _COLUMNS = (
@@ -210,7 +237,7 @@ _COLUMNS = (
 )
 
 
-def _print_closing(closing: "Reconciliation", cluster: str) -> None:
+def _print_closing(closing: "Reconciliation", cluster: str, *, is_cut: bool) -> None:
     shown = sorted(closing.lines, key=lambda line: (_agrees(line), -line.file_hours))[:_LINES_SHOWN]
     counted = ("file_stays", "books_stays", "file_hours", "books_hours")
     total = {name: sum(getattr(line, name) for line in closing.lines) for name in counted}
@@ -232,8 +259,13 @@ def _print_closing(closing: "Reconciliation", cluster: str) -> None:
         typer.echo(
             f"  {closing.skewed:,} stays have stamps that contradict each other, and stay out of figures"
         )
-    verdict = "the books agree with the file" if closing.closes else "the books DO NOT agree with the file"
-    typer.echo(f"  {cluster}: {verdict}")
+    typer.echo(f"  {cluster}: {verdict(closes=closing.closes, is_cut=is_cut)}")
+
+
+def verdict(*, closes: bool, is_cut: bool) -> str:
+    """Whether the books agree with a file, or with what could be read of it."""
+    file = "what could be read of the file" if is_cut else "the file"
+    return f"the books {'agree' if closes else 'DO NOT agree'} with {file}"
 
 
 def _agrees(line: "Line") -> bool:
@@ -241,7 +273,7 @@ def _agrees(line: "Line") -> bool:
 
 
 @contextmanager
-def _bar(what: str, size: int) -> Iterator[Callable[[int, int], None]]:
+def bar(what: str, size: int) -> Iterator[Callable[[int, int], None]]:
     """A bar over the bytes of the file, with the records so far; on a terminal only."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn

@@ -1,4 +1,4 @@
-"""`backup`, `restore`, `rebuild`, `forget`: acts on the books, of a running `serve` or without one."""
+"""`backup`, `restore`, `rebuild`, `forget`, `retire`: acts on the books, served or not."""
 
 from pathlib import Path
 from typing import Annotated
@@ -19,6 +19,7 @@ def add_to(app: typer.Typer) -> None:
     app.command("restore")(restore)
     app.command("rebuild")(rebuild)
     app.command("forget")(forget)
+    app.command("retire")(retire)
 
 
 def backup(
@@ -70,6 +71,21 @@ def forget(
     not touched.
     """
     _order(_settings(config, data_dir), "forget", user)
+
+
+def retire(
+    cluster: Annotated[str, typer.Argument(help="Its name in the settings, as it was.", metavar="CLUSTER")],
+    *,
+    config: Config = None,
+    data_dir: DataDir = None,
+) -> None:
+    """
+    End all that is known of a cluster that is read no more.
+
+    Its work and nodes end with its last reading, so that nothing of it waits, runs or is late for ever.
+    What happened before stays in the books.
+    """
+    _order(_settings(config, data_dir), "retire", cluster)
 
 
 def _settings(config: Path | None, data_dir: Path | None) -> Settings:

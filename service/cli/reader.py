@@ -44,6 +44,9 @@ class Reader(Protocol):
     def workload(self, uid: str, as_of_ms: int | None) -> Record:
         """One workload."""
 
+    def pending(self, question: ListQuestion) -> Record:
+        """A page of the workloads that wait for quota."""
+
     def report(self, name: str, question: ReportQuestion) -> Record:
         """One report."""
 
@@ -83,6 +86,10 @@ class StoreReader:
             message = f"workload {uid!r}: there is none; `gpuledger workloads` lists them"
             raise UsageError(message)
         return workload
+
+    def pending(self, question: ListQuestion) -> Record:
+        """A page of the workloads that wait for quota."""
+        return self._answers.pending_workloads(question).document()
 
     def report(self, name: str, question: ReportQuestion) -> Record:
         """One report."""
@@ -136,6 +143,13 @@ class ApiReader:
     def workload(self, uid: str, as_of_ms: int | None) -> Record:
         """One workload."""
         return self._get(f"workloads/{quote(uid, safe='')}", _common(as_of_ms, {}))
+
+    def pending(self, question: ListQuestion) -> Record:
+        """A page of the workloads that wait for quota."""
+        params = _common(question.as_of_ms, question.filters)
+        return self._get(
+            "pending-workloads", params | {"page": question.page, "page_size": question.page_size}
+        )
 
     def report(self, name: str, question: ReportQuestion) -> Record:
         """One report."""

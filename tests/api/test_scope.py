@@ -51,6 +51,16 @@ def test_a_foreign_workload_is_not_listed(red: TestClient, red_unscoped: TestCli
     assert listed(red_unscoped) == {"r-done", "r-wait", "b-run", "b-wait"}
 
 
+def test_of_who_waits_for_quota_own_workloads_are_listed_only(
+    red: TestClient, red_unscoped: TestClient
+) -> None:
+    def pending(client: TestClient) -> set[str]:
+        return {row["uid"] for row in client.get("/api/v1/pending-workloads").json()["rows"]}
+
+    assert pending(red) == {"r-wait"}
+    assert pending(red_unscoped) == {"r-wait", "b-wait"}
+
+
 def test_a_foreign_workload_looks_like_one_that_does_not_exist(
     red: TestClient, red_unscoped: TestClient
 ) -> None:
@@ -81,7 +91,7 @@ def test_a_total_counts_everybody(red: TestClient) -> None:
     assert [row["value"] for row in red.get(DEPTH, params={"by": ""}).json()["rows"]] == [2.0]
 
 
-@pytest.mark.parametrize("path", [DEPTH, "/api/v1/workloads"])
+@pytest.mark.parametrize("path", [DEPTH, "/api/v1/workloads", "/api/v1/pending-workloads"])
 def test_a_question_about_a_foreign_team_is_forbidden(
     red: TestClient, red_unscoped: TestClient, path: str
 ) -> None:

@@ -17,7 +17,7 @@ from analytics.fairness.lending import lending
 from collector.wording import weight_milli
 from domain.quantity import MICRO_PER_GPU
 from domain.window import parse_instant
-from service.refresh import histories_of
+from service.histories import histories_of
 from store.embedded import Store
 from tests.cases.replay import (
     AFTER,

@@ -47,3 +47,16 @@ def test_an_intake_that_resumes_knows_what_lives_and_what_went_lately(tmp_path: 
     assert set(store.known("c", gone_within_ms=2 * HOUR_MS).objects) == {"new", "stays"}
     assert set(store.known("c").objects) == {"old", "new", "stays"}
     store.close()
+
+
+def test_what_came_back_is_not_forgotten() -> None:
+    known = Known()
+    taking = Intake("c", MemorySink(), known, forget_after_ms=2 * HOUR_MS)
+    for uid, version, begin_ms in (("a", 1, 0), ("later", 10, 3 * HOUR_MS)):
+        taking.see(POD, "ADDED", pod(uid, version), at(0) + begin_ms)
+        taking.see(POD, "DELETED", pod(uid, version + 1), at(1) + begin_ms)
+        if uid == "a":
+            taking.see(POD, "ADDED", pod(uid, version + 2), at(60))
+        taking.flush()
+    assert set(known.objects) == {"a", "later"}
+    assert known.objects["a"].gone_ms is None

@@ -203,6 +203,10 @@ def test_an_error_is_noted_until_the_next_good_reading() -> None:
     taking.see(POD, "BOOKMARK", {"metadata": {"resourceVersion": "9"}}, at(3))
     taking.flush()
     assert (sink.marks[ObjectKind.POD].last_error, sink.marks[ObjectKind.POD].resource_version) == ("", "9")
+    # What is well again was no further restart.
+    taking.troubled(POD, "", at(4))
+    taking.flush()
+    assert (sink.marks[ObjectKind.POD].restarts, sink.marks[ObjectKind.POD].seen_ms) == (1, at(4))
 
 
 def test_a_restored_cluster_opens_a_new_epoch_in_which_old_versions_do_not_count() -> None:
@@ -267,6 +271,8 @@ def test_an_event_that_expires_undoes_nothing() -> None:
     taking.flush()
     assert [(one.count, one.reason) for one in sink.events] == [(3, "Killing")]
     assert sink.transitions == []
+    # They are very many: of their state only the version is kept.
+    assert (sink.objects["e"].namespace, sink.objects["e"].name) == ("", "")
 
 
 MALFORMED = {
@@ -275,6 +281,10 @@ MALFORMED = {
     "not a number": (pod("x", 3, gpus="nan"), "'nan'"),
     "no quantity": (pod("x", 3, gpus="many"), "'many'"),
     "a count beyond reason": (pod("x", 3, gpus="1E"), "at most 1000000"),
+    "no part of a GPU": (
+        {**pod("x", 3), "metadata": metadata("x", 3) | {"annotations": {"gpu-fraction": "0"}}},
+        "gpu-fraction = '0': expected more than 0",
+    ),
     "a list for a map": ({**pod("x", 3), "spec": []}, "Expected `object`, got `array`"),
     "a number too wide": (pod("x", 3, priority=1 << 40), "<= 2147483647"),
     "another kind": ({**pod("x", 3), "kind": "Unheard"}, "kind Unheard (v1): expected Pod"),
@@ -379,3 +389,5 @@ def test_a_condition_that_flips_twice_within_its_second_is_seen_twice() -> None:
         taking.flush()
     assert [one.state for one in of(sink, Moment.CONDITION)] == ["False", "True", "False", "True"]
     assert all(at(10) <= one.at_ms < at(11) for one in of(sink, Moment.CONDITION))
+    # The stamp that comes again tells only the second: the flip was seen three and four tenths into it.
+    assert [one.at_ms for one in of(sink, Moment.CONDITION)][2:] == [at(10.3), at(10.4)]

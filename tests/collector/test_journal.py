@@ -1,13 +1,18 @@
 """A journal gives an intake again what it was given, and so the same facts."""
 
 import gzip
+import random
+import resource
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from collector.decoding import ObjectList, read_object
 from collector.intake import Intake
-from collector.journal import Journal, JournaledIntake, journal_files
+from collector.journal import Identified, Journal, JournaledIntake, journal_files
 from collector.kube.watch import split_line
 from collector.recording import Part, readings
 from collector.replay import replay
@@ -99,11 +104,61 @@ def test_what_a_store_holds_already_is_left_out(tmp_path: Path) -> None:
 def test_a_journal_is_no_larger_than_it_may_be_and_says_what_is_missing(tmp_path: Path) -> None:
     record("native", MemorySink(), tmp_path, most_bytes=CAP_BYTES)
     files = journal_files(tmp_path)
-    # The file that is being written comes on top; it is a quarter as long, and a block longer.
-    assert sum(path.stat().st_size for path in files) < 2 * CAP_BYTES
+    assert sum(path.stat().st_size for path in files) <= CAP_BYTES
     assert len(files) > 1
     with pytest.raises(RecordingError, match=r"its beginning was dropped .* keeping\.journal_size"):
         replay(tmp_path, "native", MemorySink())
+
+
+def test_what_is_no_utf8_is_journaled_as_it_came(tmp_path: Path) -> None:
+    journal = Journal(tmp_path, most_bytes=1 << 20, rewrite=str.upper)
+    taken = Intake("city", MemorySink(), Known())
+    intake = JournaledIntake(taken, journal)
+    namespaces = find("", "Namespace")
+    assert namespaces is not None
+    intake.see(namespaces, "ADDED", b'{"metadata":{"uid":"\xff\xfe"}}', 1)
+    journal.commit()
+    (file,) = journal_files(tmp_path)
+    assert b"\xff\xfe" in gzip.decompress(file.read_bytes())
+    # It waits to be told as set aside.
+    assert len(taken) == 1
+
+
+def test_a_journal_that_cannot_be_written_says_which(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "journal", most_bytes=1 << 20)
+    (tmp_path / "journal").rmdir()
+    journal.note(Identified(uid="x"))
+    with pytest.raises(OSError, match=r"the journal cannot be written: .*/journal/00000001"):
+        journal.commit()
+
+
+def test_many_starts_do_not_make_a_journal_larger_than_it_may_be(tmp_path: Path) -> None:
+    for number in range(20):
+        journal = Journal(tmp_path, most_bytes=10_000)
+        journal.note(Identified(uid=random.Random(number).randbytes(1000).hex()))
+        journal.commit()
+    sizes = [path.stat().st_size for path in journal_files(tmp_path)]
+    assert 5_000 < sum(sizes) <= 10_000
+
+
+def test_the_end_of_a_trouble_comes_again_too(tmp_path: Path) -> None:
+    translator = find("", "Namespace")
+    assert translator is not None
+    journal = Journal(tmp_path, most_bytes=1 << 20)
+    sink = JournaledStore(MemorySink(), journal)
+    intake = JournaledIntake(Intake("c", sink, sink.known("c")), journal)
+    intake.relisted(translator, [], "7", 1000)
+    intake.troubled(translator, "retry: no answer", 2000)
+    # One that was noted before what was seen last tells nothing of now.
+    intake.accepted(translator, 999)
+    intake.flush()
+    assert sink.known("c").marks[translator.kind].last_error
+    intake.accepted(translator, 3000)
+    intake.flush()
+    again = MemorySink()
+    replay(tmp_path, "c", again)
+    mark = again.marks[translator.kind]
+    assert (mark.last_error, mark.seen_ms, mark.restarts) == ("", 1000, 1)
 
 
 def test_a_block_that_was_cut_off_takes_nothing_else_with_it(tmp_path: Path) -> None:
@@ -123,6 +178,39 @@ def test_a_block_that_was_cut_off_takes_nothing_else_with_it(tmp_path: Path) -> 
     summary = replay(tmp_path, "c", again)
     assert set(again.objects) == {"n0", "n1"}
     assert [because.partition(" is ")[2][:10] for because in summary.not_read] == ["cut off or"]
+
+
+@contextmanager
+def longest_file(most_bytes: int) -> Iterator[None]:
+    """No file grows beyond so many bytes meanwhile: a write fails in its middle, as on a full disk."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        signal.signal(signal.SIGXFSZ, handler)
+
+
+def test_a_block_that_was_written_in_part_leaves_nothing_behind(tmp_path: Path) -> None:
+    journal = Journal(tmp_path, most_bytes=1 << 20)
+    journal.note(Identified(uid="first"))
+    journal.commit()
+    (file,) = journal_files(tmp_path)
+    size = file.stat().st_size
+    # Some 1.2 KB that cannot be packed.
+    journal.note(Identified(uid=random.Random(7).randbytes(1_000).hex()))
+    with (
+        longest_file(size + 900),
+        pytest.raises(OSError, match="the journal cannot be written: File too large"),
+    ):
+        journal.commit()
+    assert file.stat().st_size == size
+    journal.commit()
+    journal.note(Identified(uid="last"))
+    journal.commit()
+    assert gzip.decompress(file.read_bytes()).endswith(b'{"type":"identified","uid":"last"}\n')
 
 
 def test_a_journal_that_cannot_be_written_keeps_what_waits(tmp_path: Path) -> None:

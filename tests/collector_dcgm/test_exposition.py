@@ -41,6 +41,8 @@ def test_every_line_means_what_it_means_to_the_stock_parser(lines: list[str]) ->
         'DCGM_X{gpu="0" 1',
         'DCGM_X{gpu="0"} 1 2 3',
         'DCGM_X{gpu="0"} 1 soon',
+        # No instant of any calendar: nanoseconds.
+        'DCGM_X{gpu="0"} 1 1767268800000000000',
     ],
 )
 def test_a_line_that_cannot_be_read_is_told_and_the_next_one_is_read(line: str) -> None:

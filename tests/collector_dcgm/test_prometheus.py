@@ -7,13 +7,15 @@ import subprocess
 import time
 from collections.abc import Iterator
 from datetime import timedelta
+from itertools import islice
 
 import pytest
 
-from collector.dcgm.prometheus import Prometheus, Range
+from collector.dcgm.answers import Part
+from collector.dcgm.prometheus import CHUNK_POINTS, Prometheus, Range
 from domain.errors import UnreachableError
 from domain.window import FixedClock
-from service.gpu_metrics import Poller
+from service.gpu_metrics import Poller, keep_parts, noting_silences
 from service.gpu_metrics_settings import GpuMetricsSettings
 from store.embedded import Store
 from tests.e2e.processes import fetch, free_ports, started, until
@@ -23,6 +25,8 @@ STEP = 15
 POINTS = 11_500
 START = 1_764_547_200 // STEP * STEP
 END = START + POINTS * STEP
+# From here on one device is told of, with a long silence.
+SILENT = START + 9_000 * STEP
 SLOW_ANSWER_SECONDS = 1
 
 pytestmark = [pytest.mark.prometheus, pytest.mark.slow]
@@ -53,7 +57,9 @@ def recording() -> str:
     honoured = (
         f'{name}{{UUID="GPU-2",node="n1",job="honour",container="main",namespace="blue",pod="infer-7"}}'
     )
+    silent = f'{name}{{UUID="GPU-3",node="n1",job="silent",container="main",namespace="blue",pod="infer-8"}}'
     lines = [f"# TYPE {name} gauge"]
+    lines += [f"{silent} 9 {SILENT + place * STEP}" for place in (*range(10), *range(100, 110))]
     lines += [f"{plain} {percent(place)} {START + place * STEP}" for place in range(POINTS)]
     lines += [f"{honoured} {value} {START + place * STEP}" for place, value in enumerate(("5", "NaN", "7"))]
     return "\n".join([*lines, "# EOF", ""])
@@ -132,6 +138,44 @@ def test_a_poller_goes_on_where_it_stopped_and_reads_nothing_twice(server: str) 
     (twice,) = store.rows("select count(*) - count(distinct at_ms) as n from gpu_sample")
     assert twice["n"] == 0
     store.close()
+
+
+def test_a_back_fill_that_is_stopped_goes_on_and_is_the_same_as_one_that_is_not(server: str) -> None:
+    points = 4_500
+    asked = Range(start_ms=START * 1000, end_ms=(START + points * STEP) * 1000, step_seconds=STEP)
+    prometheus = Prometheus(server, match='job="plain"')
+
+    def stopped() -> Iterator[Part]:
+        yield from islice(prometheus.parts(asked), 3)
+        message = "the server is gone"
+        raise UnreachableError(message)
+
+    whole, twice = Store.open(None), Store.open(None)
+    assert keep_parts(whole, "c", prometheus.parts(asked)).new == points
+    with pytest.raises(UnreachableError, match="the server is gone"):
+        keep_parts(twice, "c", stopped())
+    (kept,) = twice.rows("select count(*) as n from gpu_sample")
+    assert kept["n"] == 3 * CHUNK_POINTS
+    assert keep_parts(twice, "c", prometheus.parts(asked)).new == points - 3 * CHUNK_POINTS
+    stored = "select at_ms, device, pod, activity from gpu_sample order by at_ms"
+    assert twice.rows(stored) == whole.rows(stored)
+    prometheus.close()
+
+
+@pytest.mark.parametrize("points", [1_000, 7, 30])
+def test_a_stretch_in_which_a_server_told_nothing_is_named(server: str, points: int) -> None:
+    first_ms = (SILENT - 4 * STEP) * 1000
+    asked = Range(start_ms=first_ms, end_ms=(SILENT + 140 * STEP) * 1000, step_seconds=STEP)
+    prometheus = Prometheus(server, match='job="silent"')
+    silences: list[tuple[int, int]] = []
+    for _ in noting_silences(prometheus.parts(asked, points=points), silences, from_ms=first_ms):
+        pass
+    prometheus.close()
+    before, between, after = silences
+    assert before == (first_ms, SILENT * 1000)
+    assert (between[1], after[1]) == ((SILENT + 100 * STEP) * 1000, (SILENT + 140 * STEP) * 1000)
+    # A server repeats the last value for five minutes, 20 steps, in which another comes or not.
+    assert [(begins // 1000 - SILENT) // STEP for begins, _ in (between, after)] in ([29, 129], [30, 130])
 
 
 def test_a_query_that_is_refused_is_told_with_the_servers_words(server: str) -> None:

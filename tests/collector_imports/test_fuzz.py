@@ -14,6 +14,8 @@ from collector.imports.row import Aside, JobRow, Part, Read, contradiction
 from collector.imports.sacct import read_sacct
 from collector.imports.sacct_json import read_sacct_json
 from collector.imports.stamps import instant_ms, length_seconds
+from collector.imports.state_table import StateRow, read_state_csv, state_mapping_of
+from collector.imports.states import taken
 from collector.imports.swf import FIELDS, Log, read_swf
 from collector.imports.table import read_csv
 from domain.errors import RecordingError
@@ -95,20 +97,20 @@ SOUND = st.fixed_dictionaries(
 )
 
 
-@given(jobs=st.lists(st.one_of(JOBS, SOUND), max_size=5))
-def test_each_job_of_a_document_is_counted(jobs: list[dict[str, object]]) -> None:
+@given(jobs=st.lists(st.one_of(JOBS, SOUND), max_size=5), cut=st.integers(1, 40))
+def test_each_job_of_a_document_is_counted(jobs: list[dict[str, object]], cut: int) -> None:
     data = json.dumps({"jobs": jobs}).encode()
-    try:
-        reads = list(read_sacct_json(data, name="x"))
-    except RecordingError:
-        return  # NaN and infinity are no JSON
+    reads = list(read_sacct_json([data], name="x"))
+    # However the bytes come, they say the same.
+    assert reads == list(read_sacct_json((data[at : at + cut] for at in range(0, len(data), cut)), name="x"))
     assert counted([each for each in reads if not isinstance(each, Part)]) == len(jobs)
 
 
 @given(data=st.binary(max_size=100))
 def test_bytes_are_no_document(data: bytes) -> None:
     try:
-        list(read_sacct_json(data, name="x"))
+        list(read_sacct_json([data], name="x"))
+        list(read_sacct_json([b'{"jobs": [', data], name="x"))
     except RecordingError:
         return  # the message is tested beside its cause
 
@@ -145,6 +147,34 @@ def test_each_record_of_a_csv_is_counted(rows: list[list[str]]) -> None:
     writer.writerows(kept)
     lines = out.getvalue().encode("utf-8", "surrogatepass").split(b"\n")
     assert counted(list(read_csv(lines, MAPPING, name="x"))) == len(kept)
+
+
+STATES = state_mapping_of(
+    {
+        "columns": {
+            "at": "submit",
+            "queue": "id",
+            "waiting_jobs": "run",
+            "held_gpus": "gpus",
+            "total_gpus": "end",
+        }
+    },
+    name="map.yaml",
+)
+
+
+@given(rows=st.lists(st.lists(st.one_of(WORDS, NUMBERS), min_size=1, max_size=6), max_size=6))
+def test_each_row_of_counts_is_counted_once(rows: list[list[str]]) -> None:
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(["id", "submit", "end", "run", "gpus"])
+    kept = [[cell.replace("\r", "").replace("\n", "").replace("\0", "") for cell in row] for row in rows]
+    writer.writerows(kept)
+    lines = out.getvalue().encode("utf-8", "surrogatepass").split(b"\n")
+    reads = list(read_state_csv(lines, STATES, name="x"))
+    assert len(reads) == len(kept)
+    found = taken([read for read in reads if isinstance(read, StateRow)], {}, step_ms=60_000)
+    assert found.new + found.known + len(found.aside) == sum(isinstance(read, StateRow) for read in reads)
 
 
 @given(data=st.binary(max_size=200))

@@ -1,6 +1,9 @@
 """What is read of sacct's text and JSON, and what is set aside."""
 
 import json
+import tracemalloc
+from collections.abc import Iterator
+from itertools import chain, repeat
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -18,8 +21,8 @@ from collector.imports.row import (
     Read,
 )
 from collector.imports.sacct import NO_STAMP, TOO_FEW, TOO_MANY, read_sacct
-from collector.imports.sacct_json import UNREADABLE, read_sacct_json
-from collector.imports.slurm_row import NO_GPUS, NO_JOB, NO_STATE
+from collector.imports.sacct_json import ENDS_WITHIN, UNREADABLE, read_sacct_json
+from collector.imports.slurm_row import NO_GPUS, NO_JOB, NO_STATE, RAN_LONGER, RAN_SHORTER
 from domain.errors import RecordingError
 from domain.window import parse_instant
 
@@ -115,6 +118,43 @@ def test_a_job_cancelled_while_it_waited_never_started() -> None:
     # Slurm then gives the cancellation as Start as well.
     row = one(State="CANCELLED by 5", Start="2026-03-02T10:10:00", NodeList="None assigned")
     assert (row.start_ms, row.end_ms, row.told_seconds) == (None, at("10:10:00"), None)
+
+
+@pytest.mark.parametrize(
+    ("end", "elapsed", "suspended", "because"),
+    [
+        ("2026-03-02T10:10:00", "3661", "", RAN_LONGER),
+        ("2026-03-02T10:10:00", "3660", "", ""),
+        ("2026-11-21T10:10:00", "3600", "", RAN_SHORTER),
+        ("2026-03-09T10:10:00", "3600", "", ""),
+        ("2026-11-21T10:10:00", "3600", "264-00:00:00", ""),
+        ("2026-03-02T10:10:00", "1800", "00:30:00", ""),
+        ("2026-03-02T10:10:00", "1800", "00:28:59", RAN_SHORTER),
+    ],
+)
+def test_a_length_that_contradicts_the_stamps_is_set_aside_unless_a_suspension_explains_it(
+    end: str, elapsed: str, suspended: str, because: str
+) -> None:
+    columns = (*COLUMNS, "Suspended")
+    [found] = read(text({"End": end, "ElapsedRaw": elapsed, "Suspended": suspended}, columns=columns))
+    assert (found.because if isinstance(found, Aside) else "") == because
+
+
+def test_a_job_cancelled_in_the_second_of_its_start_had_begun_where_it_names_a_node() -> None:
+    start = ROW["Start"]
+    for nodes, began in (("g01", True), ("", False), ("None assigned", False)):
+        row = one(State="CANCELLED by 7", End=start, NodeList=nodes, ElapsedRaw="0")
+        assert (row.start_ms is not None) is began, nodes
+
+
+@pytest.mark.parametrize(("code", "told"), [("0:0", 0), ("1:0", 1), ("0:9", 137), ("2:15", 2), ("", None)])
+def test_a_signal_ends_a_job_with_the_code_that_a_shell_gives_it(code: str, told: int | None) -> None:
+    assert one(ExitCode=code).exit_code == told
+
+
+def test_a_job_that_was_put_back_and_waits_asks_for_what_it_requested() -> None:
+    waiting = {"State": "PENDING", "Start": "Unknown", "End": "Unknown"}
+    assert one(**waiting, AllocTRES="gres/gpu=1").gpus == {"nvidia.com/gpu": 4}
 
 
 def test_steps_are_parts_of_their_job() -> None:
@@ -254,7 +294,7 @@ def document(**changes: Any) -> bytes:
 
 
 def test_the_document_tells_the_same_as_the_text() -> None:
-    [found] = read_sacct_json(document(), name="jobs.json")
+    [found] = read_sacct_json([document()], name="jobs.json")
     assert isinstance(found, JobRow)
     text_row = one()
     assert [getattr(found, name) for name in JobRow.__slots__ if name != "line"] == [
@@ -265,7 +305,7 @@ def test_the_document_tells_the_same_as_the_text() -> None:
 def test_older_documents_have_plain_words_and_zero_for_no_instant() -> None:
     time = {"submission": seconds("09:00:00"), "eligible": 0, "start": 0, "end": 0, "elapsed": 0}
     data = document(state={"current": "PENDING"}, time=time, steps=[{"a": 1}], tres={"requested": []})
-    row, step = read_sacct_json(data, name="jobs.json")
+    row, step = read_sacct_json([data], name="jobs.json")
     assert isinstance(row, JobRow)
     assert (row.start_ms, row.end_ms, row.eligible_ms, row.gpus) == (None, None, None, {})
     assert step == Part(line=2)
@@ -279,15 +319,66 @@ def test_arrays_of_a_document_are_named_as_in_the_text() -> None:
     names = [
         row.job
         for data in (task, waits)
-        for row in read_sacct_json(data, name="jobs.json")
+        for row in read_sacct_json([data], name="jobs.json")
         if isinstance(row, JobRow)
     ]
     assert names == ["7_3", "7_4", "7_5"]
 
 
 def test_a_job_that_cannot_be_read_is_set_aside_alone() -> None:
-    [found] = read_sacct_json(b'{"jobs": [{"job_id": "x"}]}', name="jobs.json")
+    [found] = read_sacct_json([b'{"jobs": [{"job_id": "x"}]}'], name="jobs.json")
     assert isinstance(found, Aside)
     assert found.because == UNREADABLE
-    with pytest.raises(RecordingError, match="expected what sacct --json prints"):
-        list(read_sacct_json(b'{"jobs": [', name="jobs.json"))
+
+
+@pytest.mark.parametrize("data", [b"", b"[]", b'{"jobs": {}}', b'{"meta": {"jobs": [1]}}', b'{"a": "jobs"'])
+def test_a_document_without_a_list_of_jobs_is_none_of_sacct(data: bytes) -> None:
+    with pytest.raises(RecordingError, match="expected what sacct --json prints, with a list jobs"):
+        list(read_sacct_json([data], name="jobs.json"))
+
+
+def test_a_document_that_is_cut_off_is_read_up_to_there() -> None:
+    whole = document(name='a "quoted" \\ ] }')
+    row, aside = read_sacct_json([whole.removesuffix(b"]}") + b', {"job_id": 5, "name": "x]'], name="x")
+    assert isinstance(row, JobRow)
+    assert row.name == 'a "quoted" \\ ] }'
+    assert isinstance(aside, Aside)
+    assert (aside.line, aside.because) == (2, ENDS_WITHIN)
+
+
+def test_a_document_is_read_job_by_job_however_large_it_is() -> None:
+    job = document(comment="x" * 4000).removeprefix(b'{"meta": {}, "jobs": [').removesuffix(b"]}")
+    jobs = 1500
+
+    def pieces() -> Iterator[bytes]:
+        yield b'{"meta": {"jobs": []}, "jobs": ['
+        for number in range(jobs):
+            yield job + (b"," if number + 1 < jobs else b"")
+        yield b"]}"
+
+    tracemalloc.start()
+    try:
+        counted = sum(isinstance(row, JobRow) for row in read_sacct_json(pieces(), name="jobs.json"))
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert counted == jobs
+    # The document has 7 MB; a job some 5 kB.
+    assert jobs * len(job) > 7_000_000
+    assert most < 500_000
+
+
+def test_a_job_that_never_ends_is_refused_before_it_fills_the_memory() -> None:
+    endless = chain([b'{"jobs": [{"name": "'], repeat(b"x" * (17 << 20), 3))
+    with pytest.raises(RecordingError, match="a job of more than 16 MiB"):
+        list(read_sacct_json(endless, name="jobs.json"))
+
+
+def test_a_job_counts_as_a_gang_of_its_nodes() -> None:
+    assert one(NNodes="4").nodes == 4
+    # A job that waits tells what it asked for; where NNodes is no column its TRES tells.
+    assert one(NNodes="", AllocTRES="gres/gpu=16,node=2").nodes == 2
+    assert one(NNodes="", AllocTRES="gres/gpu=16").nodes == 1
+    [found] = read_sacct_json([document(allocation_nodes=3)], name="jobs.json")
+    assert isinstance(found, JobRow)
+    assert found.nodes == 3

@@ -3,12 +3,15 @@
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import cast
 
 import pytest
+import urllib3
 from kubernetes.client import Configuration
 
-from collector.kube.client import Connection
+from collector.kube.client import Connection, LineStream
 from collector.kube.discovery import discover
 from collector.kube.watch_steps import Outcome
 from collector.translator import find
@@ -73,6 +76,35 @@ def test_a_silent_stream_is_given_up_after_its_time(cluster: FakeCluster) -> Non
     with pytest.raises(UnreachableError, match="silent"):
         list(stream)
     connection.release(stream)
+
+
+@dataclass
+class _Pieces:
+    """An answer in pieces, as they come from a socket."""
+
+    pieces: list[bytes]
+    status: int = 200
+    headers: dict[str, str] = field(default_factory=dict)
+
+    def stream(self, _: int) -> Iterator[bytes]:
+        yield from self.pieces
+
+
+def lines_of(*pieces: bytes) -> list[bytes]:
+    return list(LineStream(cast("urllib3.BaseHTTPResponse", _Pieces(list(pieces))), "watch"))
+
+
+def test_lines_are_given_whole_however_they_are_cut() -> None:
+    text = "aé\n\n \nb\nccc\nd".encode()
+    for step in range(1, len(text) + 1):
+        pieces = [text[begin : begin + step] for begin in range(0, len(text), step)]
+        assert lines_of(*pieces) == ["aé".encode(), b"b", b"ccc"]
+
+
+def test_a_line_without_end_is_given_up() -> None:
+    piece = bytes(1 << 20)
+    with pytest.raises(UnreachableError, match=r"watch: a line of more than 67,108,864 bytes"):
+        lines_of(*[piece] * 65)
 
 
 def test_a_line_that_is_cut_off_is_not_given(cluster: FakeCluster) -> None:

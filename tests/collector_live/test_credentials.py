@@ -56,7 +56,7 @@ def test_a_token_tells_when_it_ends() -> None:
 
 @pytest.mark.parametrize(
     ("days", "left_days", "near"),
-    [(365, 8, False), (365, 6.9, True), (1, 0.2, False), (1, 0.09, True), (1, -1, True)],
+    [(365, 8, False), (365, 7, True), (365, 6.9, True), (1, 0.2, False), (1, 0.09, True), (1, -1, True)],
 )
 def test_the_last_tenth_of_a_life_and_at_most_a_week_is_its_end(
     days: float, left_days: float, *, near: bool
@@ -92,6 +92,30 @@ def test_a_kubeconfig_that_is_renewed_is_read_again(tmp_path: Path) -> None:
         path.write_text("users: [")
         connection.get(PODS, {})
     assert cluster.authorizations == ["Bearer old", "Bearer new", "Bearer new"]
+
+
+HALF_WRITTEN = {
+    "empty": "",
+    "cut in its first word": "apiVer",
+    "cut in the middle": "apiVersion: v1\nclusters: [{name: c, clus",
+    "half a certificate": "certificate-authority-data: LS0tLS1CRUdJTi, server: https",
+}
+
+
+@pytest.mark.parametrize("written", HALF_WRITTEN.values(), ids=HALF_WRITTEN)
+def test_a_kubeconfig_that_is_being_written_leaves_the_old_credentials_in_use(
+    tmp_path: Path, written: str
+) -> None:
+    with FakeCluster() as cluster:
+        cluster.serve(PODS)
+        path = kubeconfig(tmp_path / "kubeconfig", cluster.url, {"token": "old"})
+        whole = path.read_text()
+        connection = Connection.open(kubeconfig=path)
+        path.write_text(whole.replace("server: http", written) if "server" in written else written)
+        connection.get(PODS, {})
+        kubeconfig(path, cluster.url, {"token": "new"})
+        connection.get(PODS, {})
+    assert cluster.authorizations == ["Bearer old", "Bearer new"]
 
 
 def test_credentials_that_are_refused_are_read_again(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from collector.kube import watch
 from collector.kube.refusal import retry_after_seconds
 from domain.facts import Moment, ObjectKind
 from tests.collector_live.running import NODES, PODS, QUICK, WORKLOADS, node, pod, reading, until, workload
@@ -107,6 +108,28 @@ def test_a_server_that_we_are_ahead_of_is_listed_anew(cluster: FakeCluster) -> N
         cluster.close_watches(PODS)
         until(lambda: len(cluster.asked(PODS, watch=False)) == 2)
         until(lambda: live.has_mark(ObjectKind.POD, ""))
+
+
+def test_a_trouble_ends_with_the_next_watch_even_where_nothing_happens_and_nothing_more_counts_as_seen(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch, "_LIVED_SECONDS", 600.0)
+    with reading(cluster) as live:
+        until(lambda: cluster.open_watches(PODS) > 0)
+        until(lambda: live.has_mark(ObjectKind.POD, ""))
+        listed_ms = live.mark().seen_ms
+        live.clock.at_ms += 60_000
+        cluster.answer_next_with(PODS, Canned(401, status_body(401, "Unauthorized"), {}, watch=True))
+        cluster.close_watches(PODS)
+        until(lambda: live.has_mark(ObjectKind.POD, "retry: watch /api/v1/pods: the API server answered 401"))
+        until(lambda: cluster.open_watches(PODS) > 0)
+        # A watch lives when it is open for a while: until then an error may still come.
+        assert live.mark().last_error
+        monkeypatch.setattr(watch, "_LIVED_SECONDS", 0.05)
+        until(lambda: live.has_mark(ObjectKind.POD, ""))
+        assert live.mark().seen_ms == listed_ms
+        # It went on from where it was.
+        assert len(cluster.asked(PODS, watch=False)) == 1
 
 
 def test_an_event_from_before_the_list_leads_to_a_new_list(cluster: FakeCluster) -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from tests.collector_live.played import play, seeds
 
-pytestmark = pytest.mark.recordings
+pytestmark = [pytest.mark.recordings, pytest.mark.long]
 
 
 @pytest.mark.parametrize("seed", seeds(100, 200))

@@ -1,12 +1,13 @@
 """An account that may only read: what it may is read, what it may not is told and tried again."""
 
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 
 from collector.kube.watch_steps import Outcome
 from collector.translator import TRANSLATORS, Translator
-from domain.facts import ObjectKind
+from domain.facts import Moment, ObjectKind
 from tests.collector_live.account import add, path_of, serve_all
 from tests.collector_live.running import Reading, reading, until
 from tests.fake_cluster import FakeCluster
@@ -82,6 +83,41 @@ def test_a_kind_that_is_taken_away_is_not_there_rather_than_forbidden_and_is_fou
             assert resource is not None
             resource.hidden = resource.forbidden = False
         until(lambda: troubles(live) == {})
+
+
+def test_what_was_of_a_kind_that_is_taken_away_is_gone_with_it(cluster: FakeCluster) -> None:
+    path = path_of(JOB_SETS)
+    with reading(cluster) as live:
+        all_there = {f"{kind.kind}-0" for kind in TRANSLATORS}
+        until(lambda: live.live() >= all_there and cluster.open_watches(path) == 1)
+        known_good_ms = live.mark(ObjectKind.JOB_SET).seen_ms
+        removed_ms = live.clock.move_to("2026-05-04T09:30:00Z")
+        cluster.hide(path)
+        cluster.close_watches(path)
+        until(lambda: "JobSet-0" not in live.live())
+        (gone,) = live.of("JobSet-0", Moment.GONE)
+        assert (gone.earliest_ms, gone.at_ms) == (known_good_ms, removed_ms)
+        assert live.live() >= all_there - {"JobSet-0"}
+        with cluster.changed:
+            resource = cluster.resource(path)
+            assert resource is not None
+            resource.hidden = resource.forbidden = False
+        until(lambda: "JobSet-0" in live.live())
+
+
+def test_a_kind_of_which_only_another_version_is_served_keeps_its_objects(cluster: FakeCluster) -> None:
+    path = path_of(JOB_SETS)
+    newer = path.replace("v1alpha2", "v9")
+    with reading(cluster) as live:
+        until(lambda: cluster.open_watches(path) == 1)
+        cluster.serve(newer)
+        cluster.hide(path)
+        cluster.close_watches(path)
+        until(lambda: troubles(live) == {ObjectKind.JOB_SET: Outcome.NOT_INSTALLED})
+        probes = partial(cluster.requests.count, (newer.rpartition("/")[0], {}))
+        asked = probes()
+        until(lambda: probes() >= asked + 3)
+        assert "JobSet-0" in live.live()
 
 
 def test_a_server_in_trouble_is_neither_forbidden_nor_without_the_kind(cluster: FakeCluster) -> None:

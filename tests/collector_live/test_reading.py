@@ -1,5 +1,6 @@
 """List and watch of a live cluster, over real HTTP, with everything that goes wrong."""
 
+import gc
 import json
 import random
 from collections.abc import Iterator
@@ -7,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from collector.kube.client import LineStream
 from domain.errors import StoreError
 from domain.facts import Batch, Known, Moment, ObjectKind
 from tests.collector_live.running import (
@@ -35,6 +37,10 @@ def cluster() -> Iterator[FakeCluster]:
 
 def wait_for_watch(cluster: FakeCluster, path: str = PODS) -> None:
     until(lambda: cluster.open_watches(path) > 0)
+
+
+def wait_for_opened(cluster: FakeCluster, watches: int) -> None:
+    until(lambda: cluster.opened(PODS) >= watches)
 
 
 def wait_for_live(live: Reading, *uids: str) -> None:
@@ -243,6 +249,17 @@ def test_a_connection_that_fell_silent_is_given_up(cluster: FakeCluster) -> None
         assert "silent" in live.mark().last_error
         cluster.silence(PODS, silent=False)
         wait_for_live(live, "u1")
+
+
+def test_a_watch_that_ended_is_let_go(cluster: FakeCluster) -> None:
+    with reading(cluster):
+        for number in range(4):
+            wait_for_opened(cluster, number + 1)
+            cluster.apply(PODS, pod(f"u{number}"))
+            cluster.close_watches(PODS)
+        wait_for_opened(cluster, 5)
+        # Pods are all that is served: one watch is open, and an answer may be read beside it.
+        until(lambda: sum(isinstance(one, LineStream) for one in gc.get_objects()) <= 2)
 
 
 def test_stopping_does_not_wait_for_silent_watches(cluster: FakeCluster) -> None:

@@ -1,5 +1,7 @@
 """What a reader does next, without sockets."""
 
+from dataclasses import replace
+
 import pytest
 
 from collector.kube.watch import split_line
@@ -83,13 +85,16 @@ def test_a_list_whose_tokens_expire_twice_is_asked_for_in_one_piece() -> None:
 def test_what_is_forbidden_or_absent_is_probed_every_ten_minutes(outcome: Outcome) -> None:
     answered = Answered(outcome=outcome)
     place = next_place(WATCHING, answered)
-    assert place.action is Action.DISCOVER
+    assert place == Place(failures=1)
+    assert next_place(replace(WATCHING, expired_lists=2, failures=3), answered) == Place(failures=4)
     assert wait_seconds(place, answered, PACE, draw=0.0) == 600
 
 
 def test_the_servers_wish_to_wait_is_honoured() -> None:
     busy = Answered(outcome=Outcome.BROKEN, retry_after_seconds=17)
     assert wait_seconds(next_place(WATCHING, busy), busy, PACE, draw=0.9) == 17
+    mistaken = Answered(outcome=Outcome.BROKEN, retry_after_seconds=86_400)
+    assert wait_seconds(next_place(WATCHING, mistaken), mistaken, PACE, draw=0.9) == 600
 
 
 def test_a_delay_loses_up_to_a_half_at_random() -> None:
@@ -102,7 +107,9 @@ def test_a_delay_loses_up_to_a_half_at_random() -> None:
         (401, Outcome.BROKEN),
         (403, Outcome.NO_PERMISSION),
         (404, Outcome.VANISHED),
+        (400, Outcome.LOST),
         (410, Outcome.LOST),
+        (422, Outcome.LOST),
         (429, Outcome.BROKEN),
         (503, Outcome.BROKEN),
         (504, Outcome.BROKEN),

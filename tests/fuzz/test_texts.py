@@ -14,7 +14,7 @@ from collector.dcgm.answers import series_in, take_series
 from collector.dcgm.exporter import read_file, take_answer
 from collector.dcgm.health import of_answer, of_series
 from collector.dcgm.parquet import read_parquet
-from collector.dcgm.samples import WANTED, Gathered
+from collector.dcgm.samples import NO_METRICS, WANTED, Gathered, tells_health
 from collector.recording import import_recording
 from domain.gpu_fault import HEALTH_FIELDS
 from tests.fakes import MemorySink
@@ -61,6 +61,9 @@ def test_each_line_of_an_exporter_becomes_a_sample_or_is_counted(lines: list[str
     wanted = sum("{" in line and line[: line.find("{")].strip(" \t") in WANTED for line in text.split("\n"))
     gathered = Gathered(node="n")
     take_answer(gathered, text, AT_MS)
+    # An answer of which nothing is a metric of GPUs counts once, as a whole.
+    whole = gathered.set_aside.pop(NO_METRICS, 0)
+    assert whole == (not wanted and not tells_health(text))
     fields = len(gathered)
     assert fields <= wanted
     assert fields + gathered.set_aside.total() == wanted

@@ -90,6 +90,8 @@ DEFAULTS: dict[str, dict[str, Any]] = {
         "allocatable": 8,
         "schedulable": True,
     },
+    "queue_state": {"queue": "main"},
+    "workload_copy": {},
     "queue_flavor": {"queue": "main", "resource": "nvidia.com/gpu", "flavor": "a100"},
     "kueue_terms": {"kind": "ClusterQueue", "parent": "all", "weight_milli": 1000},
     "quota_use": {"queue": "main", "flavor": "a100"},

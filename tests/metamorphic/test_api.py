@@ -9,8 +9,8 @@ import pytest
 
 from domain.window import format_instant
 from sample_data import SMALL
+from tests.metamorphic.elsewhere import ELSEWHERE
 from tests.metamorphic.oracle import (
-    ELSEWHERE,
     GREATEST,
     SUMS,
     Member,

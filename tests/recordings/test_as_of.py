@@ -40,7 +40,7 @@ def everything(store: Store, as_of_ms: int) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", ["native", "kueue", "volcano"])
-@pytest.mark.parametrize("part", [0.3, 0.6, 0.9])
+@pytest.mark.parametrize("part", [0.6, *(pytest.param(part, marks=pytest.mark.long) for part in (0.3, 0.9))])
 def test_what_was_true_then_stays_true(name: str, part: float) -> None:
     store = Store.open(None)
     refresher = Refresher(store=store, tenancy=TENANCY)

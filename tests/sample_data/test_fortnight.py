@@ -46,7 +46,7 @@ def committed() -> dict[str, Any]:
     return read_truth(FORTNIGHT)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_the_committed_fortnight_is_what_the_generator_writes(tmp_path: Path) -> None:
     generate(seed=SEED, end_ms=parse_instant(END)).write(tmp_path)

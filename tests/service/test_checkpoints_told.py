@@ -12,9 +12,15 @@ import pytest
 import requests
 from typing_extensions import override
 
-from domain.window import MS_PER_HOUR, MS_PER_SECOND, SystemClock, format_instant
+from collector.intake import Intake
+from collector.translator import find
+from domain.checkpoint import CheckpointReport, ToldBy
+from domain.window import MS_PER_HOUR, MS_PER_SECOND, FixedClock, SystemClock, format_instant
+from service.checkpoints import Checkpoints
+from service.first_cut import FirstCut
 from service.runtime import Runtime
 from service.settings_file import load_settings
+from store.embedded import Store
 from tests.collector_live.running import PODS, until
 from tests.fake_cluster import FakeCluster
 from tests.service.test_live_runtime import kubeconfig
@@ -126,6 +132,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     saved_at = (now_ms - 20 * MS_PER_MINUTE) / MS_PER_SECOND
     text = (
         f'train_last_checkpoint_timestamp_seconds{{namespace="blue",pod="b"}} {saved_at}\n'
+        # Of several series of a pod the latest counts, in whatever order they stand.
+        f'eval_last_checkpoint_timestamp_seconds{{namespace="blue",pod="b"}} {saved_at - 600}\n'
         f'train_last_checkpoint_timestamp_seconds{{namespace="blue",pod="nobody"}} {saved_at}\n'
         'train_steps{namespace="blue",pod="b"} 12\n'
     )
@@ -253,6 +261,39 @@ def test_a_metric_and_an_annotation_of_another_key_tell_of_checkpoints(site: Sit
     assert (site.ago(50), KEY) in site.saved("uid-a")
     sources = {row["kind"]: row for row in site.get("sources")["rows"]}
     assert sources["Checkpoint"]["state"] == "read"
+
+
+def test_a_name_that_was_given_again_means_the_pod_that_had_it_then() -> None:
+    store, now_ms, told = Store.open(None), SystemClock().now_ms(), []
+    translator = find("", "Pod")
+    assert translator is not None
+    intake = Intake("north", store, store.known("north"))
+    for uid, age_ms in (("first", 2 * MS_PER_HOUR), ("second", 30 * MS_PER_MINUTE)):
+        written = pod("a", namespace="red", from_ms=now_ms - age_ms)
+        written["metadata"]["uid"] = uid
+        intake.see(translator, "ADDED", written, now_ms)
+    intake.flush()
+    clock = FixedClock(now_ms)
+    checkpoints = Checkpoints(
+        store,
+        ["north"],
+        lambda *given: told.append(given),
+        clock,
+        first_cut=FirstCut(store, ["north"], clock),
+    )
+
+    def taken(minutes: int) -> tuple[str, bool, str]:
+        report = CheckpointReport(namespace="red", pod="a", at_ms=now_ms - minutes * MS_PER_MINUTE)
+        record = checkpoints.take(report, by=ToldBy.METRIC)
+        assert record is not None
+        return record["object_uid"], record["new"], record["set_aside"]
+
+    assert taken(60) == ("first", True, "")
+    assert taken(10) == ("second", True, "")
+    assert taken(-10) == ("second", False, "a checkpoint of the future")
+    # Also what cannot be true is told on: it is counted there.
+    assert len(told) == 3
+    store.close()
 
 
 def test_what_was_saved_is_not_lost_and_a_rebuilt_store_is_equal(site: Site) -> None:

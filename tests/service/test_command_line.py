@@ -20,8 +20,8 @@ from store.embedded import Store
 from tests.build import Books, busy_morning, make_workload
 
 COMMANDS = (
-    "demo", "up", "serve", "dashboard", "import", "metrics", "workloads", "report", "chargeback", "quota",
-    "rules", "doctor", "config", "backup", "restore", "rebuild", "forget",
+    "demo", "up", "serve", "dashboard", "import", "metrics", "workloads", "pending", "report", "chargeback",
+    "quota", "rules", "doctor", "config", "backup", "restore", "rebuild", "forget", "retire",
 )  # fmt: skip
 
 
@@ -71,6 +71,23 @@ def test_a_value_is_shown_with_its_marks_and_explained(
     assert ">= 2 h 14 m *" in printed.out
     assert "window 1d, 11 % of the window was observed" in printed.err  # 9:00 to 11:44
     assert "fewer than five" in printed.err
+
+
+def test_who_waits_for_quota_is_listed_with_our_order_where_kueue_told_none(
+    data_dir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ["pending", "--as-of", "2026-03-02T11:00:00Z", "--data-dir", str(data_dir)]
+    assert run(asked) == 0
+    printed = capsys.readouterr()
+    head, *lines = [line.split() for line in printed.out.splitlines()]
+    assert head[:4] == ["QUEUE", "AHEAD", "BY-OUR-ORDER", "NAMESPACE"]
+    # Each is the first of its queue.
+    assert [(line[0], line[1], line[2], line[4]) for line in lines] == [
+        ("main", "-", "0", "r-wait"),
+        ("side", "-", "0", "b-wait"),
+    ]
+    assert "2 of 2 workloads that wait for quota" in printed.err
+    assert "Kueue was not asked for the order" in printed.err
 
 
 def test_without_an_instant_the_answer_is_about_the_end_of_the_data(

@@ -106,6 +106,10 @@ def test_a_job_whose_pods_a_quota_refuses_waits_and_says_why(store: Store) -> No
     ]  # fmt: skip
     assert counted(store) == {("red", "ResourceQuota"): 9.0}
     assert counted(store, NOON + 60_000) == {("red", "ResourceQuota"): 1.0}
+    # What is of an instant is not before it.
+    as_it_was_refused = answers(store).workload("uid-a", NOON + 60_000 * 30)
+    assert as_it_was_refused is not None
+    assert [denial["count"] for denial in as_it_was_refused["denials"]] == [1]
 
 
 def test_an_owner_that_is_no_workload_counts_for_its_namespace_and_a_job_without_gpus_not(

@@ -10,7 +10,10 @@ import yaml
 
 from collector.intake import Intake
 from collector.translator import TRANSLATORS
-from domain.window import SystemClock, format_instant
+from domain.policy import Policy
+from domain.tenant import Tenancy
+from domain.window import FixedClock, SystemClock, format_instant
+from service.books import books_of
 from service.cli import doctor_clusters
 from service.cli.doctor import examine
 from service.cli.finding import Finding, Verdict
@@ -121,6 +124,8 @@ def filled(file: Path, *, priorities: tuple[str, ...]) -> None:
     rows = [sample(0, 0.5) | {"at_ms": at(59), "node": "n1", "engine": False, "memory_mib": None}]
     frame = pl.DataFrame(rows, schema=COLUMNS)
     store.append_samples("north", "exporter/n1", frame, Read(until_ms=at(60), seen_ms=at(60), error=""))
+    clock = FixedClock(at(60))
+    books_of(store, tenancy=Tenancy(), policy=Policy(), clock=clock).lives_of("north")
     store.close()
 
 
@@ -134,7 +139,7 @@ def test_gaps_in_what_exporters_and_priority_classes_tell_are_told(
     alone = "there is no priority class beside Kubernetes' own"
     assert any(alone in text for text in gaps) is (len(priorities) == 1)
     expected = {
-        "no exporter tells of 1 node (n2), of 2 with GPUs": "DaemonSet",
+        "no exporter tells of 1 node (n2 for 59 m 1 s), of 2 with GPUs": "DaemonSet",
         "DCGM_FI_PROF_GR_ENGINE_ACTIVE is missing on 1 node (n1)": "profiling metrics",
         "DCGM_FI_DEV_FB_USED is missing on 1 node (n1)": "add DCGM_FI_DEV_FB_USED",
     }
@@ -143,6 +148,18 @@ def test_gaps_in_what_exporters_and_priority_classes_tell_are_told(
     for text, remedy in expected.items():
         [key] = [key for key in told if text in key]
         assert remedy in told[key]
+
+
+def test_what_the_cluster_does_not_have_is_no_finding_and_what_is_refused_is_one(tmp_path: Path) -> None:
+    settings = load_settings(overrides={"store.data_dir": tmp_path})
+    store = Store.open(settings.store_file)
+    intake = Intake("north", store, store.known("north"))
+    intake.troubled(KIND["RayJob"], "not_installed: the cluster does not serve rayjobs.ray.io in v1", at(1))
+    intake.troubled(KIND["Node"], "no_permission: list /api/v1/nodes: the API server answered 403", at(1))
+    intake.flush()
+    store.close()
+    told = [each.text for each in examine(settings) if "north/" in each.text]
+    assert [text.partition(" ")[0] for text in told] == ["north/Node"]
 
 
 def test_a_disk_below_what_is_kept_free_is_wrong_and_says_that_nothing_is_read(tmp_path: Path) -> None:

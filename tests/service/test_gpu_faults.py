@@ -13,13 +13,14 @@ from typing_extensions import override
 
 from api.scope import scoped
 from api.viewer import Role, Viewer
-from collector.dcgm.health import of_answer
+from collector.dcgm.answers import Series
+from collector.dcgm.health import of_answer, of_series
 from collector.intake import Intake
 from collector.translator import find
 from domain.gpu_fault import FaultKind, GpuHealth, HealthReading
 from domain.policy import Policy
 from domain.tenant import Tenancy
-from domain.window import MS_PER_SECOND, FixedClock, format_instant, parse_instant
+from domain.window import MS_PER_HOUR, MS_PER_SECOND, FixedClock, format_instant, parse_instant
 from service.answers import Answers
 from service.gpu_faults import GpuFaults
 from service.gpu_metrics import Poller
@@ -72,6 +73,17 @@ def test_a_gpu_that_is_missing_had_no_error_and_no_reset(store: Store) -> None:
     assert told(GpuFaults(store, "c"), line("0"), line("31"), "", line("31")) == [("xid", 31, 1)]
 
 
+def test_a_gpu_that_nobody_told_of_for_days_is_forgotten_and_known_when_it_comes_back(store: Store) -> None:
+    faults = GpuFaults(store, "c")
+    assert told(faults, line("0"), line("31")) == [("xid", 31, 1)]
+    one_gpu = len(faults)
+    for day in range(1, 4):
+        told(faults, line("0", uuid=f"GPU-{day}"), from_ms=NOON + day * 24 * MS_PER_HOUR)
+        # The driver is the node's, and was told all along.
+        assert len(faults) <= 2 * one_gpu
+    assert told(faults, line("31"), line("79"), from_ms=NOON + 4 * 24 * MS_PER_HOUR) == [("xid", 79, 1)]
+
+
 def test_what_was_there_before_anybody_looked_is_told_and_not_counted(store: Store) -> None:
     GpuFaults(store, "c").take(of_answer(line("79", pod="a"), NOON), NOON)
     (row,) = answers_of(store).gpu_faults().rows
@@ -85,6 +97,30 @@ def test_the_sample_of_an_exporter_is_read(store: Store) -> None:
     assert (reading.node, reading.code, reading.words) == ("gpu-node-01", 79, "GPU has fallen off the bus")
     assert (reading.owner.namespace, reading.owner.pod) == ("team-a", "llm-a-3")
     assert (driver.kind, driver.words, driver.uuid) == (FaultKind.DRIVER, "580.82.07", "")
+
+
+def test_a_line_with_an_instant_of_its_own_counts_at_that_one() -> None:
+    stamped = line("31").rstrip("\n") + f" {NOON - 7_000}\n"
+    assert [one.at_ms for one in of_answer(stamped + line("31"), NOON)] == [NOON - 7_000, NOON, NOON]
+
+
+def test_a_series_that_names_no_node_is_of_the_node_where_its_exporter_runs() -> None:
+    unnamed = line("31").replace(',Hostname="n1"', "")
+    assert {one.node for one in of_answer(unnamed, NOON, node="n9")} == {"n9"}
+    assert {one.node for one in of_answer(line("31"), NOON, node="n9")} == {"n1"}
+
+
+def test_the_exporters_own_words_for_an_error_come_before_ours() -> None:
+    worded = line("79").replace("{", '{err_msg="its own words",', 1)
+    assert [one.words for one in of_answer(worded, NOON)] == ["its own words", "580"]
+    assert next(of_answer(line("79"), NOON)).words == "GPU has fallen off the bus"
+
+
+def test_of_a_series_the_driver_is_told_at_both_ends() -> None:
+    metric = {"__name__": "DCGM_FI_DEV_XID_ERRORS", "UUID": UUID, "Hostname": "n1"}
+    values = [(float(number), "0") for number in (100, 130, 160)]
+    read = of_series([Series(metric=metric | {"DCGM_FI_DRIVER_VERSION": "580"}, values=values)])
+    assert sorted(one.at_ms for one in read if one.kind is FaultKind.DRIVER) == [100_000, 160_000]
 
 
 def test_a_remap_failure_and_another_driver_are_told(store: Store) -> None:
@@ -214,6 +250,21 @@ def test_a_fault_long_after_the_end_is_no_cause(store: Store) -> None:
     with_pods(store, pod("a", failed_ms=NOON - 120_000))
     assert told(GpuFaults(store, "c"), line("0", pod="a"), line("79", pod="a")) == [("xid", 79, 1)]
     assert outcome(store, "uid-a")[0] == "failed"
+
+
+def test_what_a_gpu_showed_before_anybody_looked_is_laid_on_no_pod(store: Store) -> None:
+    with_pods(store, pod("a", failed_ms=NOON + 20_000))
+    assert told(GpuFaults(store, "c"), line("79", pod="a")) == [("xid", 79, 0)]
+    assert outcome(store, "uid-a")[0] == "failed"
+
+
+def test_a_fault_is_laid_on_the_pod_that_had_the_name_then(store: Store) -> None:
+    again = pod("a", failed_ms=NOON + 20_000)
+    again["metadata"] |= {"uid": "uid-later", "creationTimestamp": format_instant(NOON + 60_000)}
+    again["status"] = {"phase": "Pending"}
+    with_pods(store, pod("a", failed_ms=NOON + 20_000), again)
+    assert told(GpuFaults(store, "c"), line("0", pod="a"), line("79", pod="a")) == [("xid", 79, 1)]
+    assert outcome(store, "uid-a")[0] == "infra_failed"
 
 
 def test_a_rebuild_keeps_what_only_exporters_told(tmp_path: Path) -> None:

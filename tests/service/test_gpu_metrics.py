@@ -1,6 +1,8 @@
 """GPU metrics into the store: from exporters again and again, from files once, and as settings say."""
 
+import gzip
 import json
+import random
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -98,7 +100,7 @@ def test_a_section_that_makes_no_sense_is_told(section: dict[str, object], says:
 
 
 def scrapes(folder: Path) -> Path:
-    heads = [{"t": at, "status": 200, "bytes": len(LINE)} for at in (1_790_000_000, 1_790_000_015)]
+    heads = [{"t": at, "status": 200, "bytes": len(LINE)} for at in (1_700_000_000, 1_700_000_015)]
     file = folder / "n1.scrapes"
     file.write_text("".join(f"#scrape {json.dumps(head)}\n{LINE}" for head in heads))
     return file
@@ -114,9 +116,28 @@ def test_recorded_scrapes_are_imported_once(tmp_path: Path, capsys: pytest.Captu
     assert "n1" in capsys.readouterr().out
 
 
+def test_what_is_no_answer_of_an_exporter_is_counted_and_a_file_that_is_cut_off_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "noise").write_bytes(random.Random(1).randbytes(3000))
+    ahead = json.dumps({"t": 4_000_000_000, "status": 200, "bytes": len(LINE)})
+    (tmp_path / "in" / "ahead").write_text(f"#scrape {ahead}\n{LINE}")
+    data = ["--data-dir", str(tmp_path / "d")]
+    assert run(["import", "dcgm", str(tmp_path / "in"), "--cluster", "c", *data]) == 0
+    told = capsys.readouterr().out
+    assert "c: 0 GPU samples read" in told
+    assert "set aside 1: an answer with no metrics of GPUs" in told
+    assert "set aside 1: a reading of the future" in told
+    cut = tmp_path / "n1.gz"
+    cut.write_bytes(gzip.compress(scrapes(tmp_path).read_bytes() * 200)[:-20])
+    assert run(["import", "dcgm", str(cut), "--cluster", "c", *data]) == 3
+    assert "n1.gz: cut off or broken, and read as far as it goes" in capsys.readouterr().err
+
+
 def test_saved_answers_are_imported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     metric = {"__name__": "DCGM_FI_DEV_GPU_UTIL", "UUID": "GPU-1", "Hostname": "n1"}
-    values = [[1_790_000_000, "50"], [1_790_000_030, "2619"]]
+    values = [[1_700_000_000, "50"], [1_700_000_030, "2619"]]
     answer = {"status": "success", "data": {"result": [{"metric": metric, "values": values}]}}
     (tmp_path / "answer.json").write_text(json.dumps(answer))
     given = [str(tmp_path / "answer.json"), "--cluster", "c", "--data-dir", str(tmp_path / "d")]

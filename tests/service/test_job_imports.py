@@ -15,7 +15,8 @@ from domain.tenant import Rule, Tenancy
 from domain.window import parse_instant
 from service import job_imports
 from service.cli import run
-from service.job_imports import CUT_OFF, OTHER_CLUSTER, Summary, import_jobs, mapping_file, sacct_source
+from service.imported_file import CUT_OFF, OTHER_CLUSTER
+from service.job_imports import Summary, import_jobs, mapping_file, sacct_source
 from service.refresh import Refresher
 from store.embedded import Store
 
@@ -31,6 +32,7 @@ ROW = {
 TABLES = ("workload", "span", "attempt", "holding", "run", "eviction", "member_wait")
 PENDING = {"State": "PENDING", "Start": "", "End": "", "NodeList": "None assigned", "AllocTRES": ""}
 RUNNING = {"State": "RUNNING", "End": ""}
+NOW_MS = parse_instant("2026-03-03T00:00:00Z")
 
 
 def at(clock: str) -> int:
@@ -53,7 +55,7 @@ def take(store: Store, path: Path, cluster: str | None = "hpc") -> Summary:
     tenancy = Tenancy(users=(Rule(from_label="user"),))
     refresher = Refresher(store=store, tenancy=tenancy)
     source = sacct_source(path, zone=ZoneInfo("UTC"), fields=None)
-    return import_jobs(source, store, cluster=cluster, refresh=refresher.refresh_cluster)
+    return import_jobs(source, store, cluster=cluster, now_ms=NOW_MS, refresh=refresher.refresh_cluster)
 
 
 def books(store: Store) -> dict[str, list[dict[str, object]]]:
@@ -264,7 +266,7 @@ def test_books_that_lack_a_job_do_not_agree(tmp_path: Path) -> None:
     store = Store.open(None)
     path = write(tmp_path / "jobs.txt", line(), line(JobID="2"))
     source = sacct_source(path, zone=ZoneInfo("UTC"), fields=None)
-    summary = import_jobs(source, store, cluster="hpc", refresh=lambda _cluster: 0)
+    summary = import_jobs(source, store, cluster="hpc", now_ms=NOW_MS, refresh=lambda _cluster: 0)
     assert not summary.closes
     closing = summary.clusters["hpc"].closing
     assert closing is not None
@@ -289,6 +291,7 @@ def test_a_compressed_file_is_read_and_one_that_is_cut_off_as_far_as_it_goes(
             sacct_source(packed, zone=ZoneInfo("UTC"), fields=None),
             Store.open(None),
             cluster="hpc",
+            now_ms=NOW_MS,
             refresh=lambda _cluster: 0,
         )
         assert summary.aside == {CUT_OFF: 1}

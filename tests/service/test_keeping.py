@@ -1,19 +1,26 @@
 """What the operator does with the books, while they are served and without."""
 
 import gzip
+import json
 import threading
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import requests
 
+from api.answers import SourceState
+from collector.intake import Intake
 from collector.journal import journal_files
 from collector.recording import import_recording
-from domain.errors import StoreError, UnreachableError
-from service import orders
+from collector.translator import find
+from collector.unpacking import CarefulFile
+from domain.errors import StoreError, UnreachableError, UsageError
+from domain.policy import Policy
+from service import orders, sources
 from service.cli import run
-from service.keeping import Keeper
+from service.keeping import Keeper, forgotten_names
 from service.recovery import journal_folder, open_store
 from service.refresh import Refresher
 from service.runtime import Runtime
@@ -21,7 +28,7 @@ from service.settings import Settings
 from service.settings_file import load_settings
 from store.embedded import Store
 from tests.build import busy_morning
-from tests.collector_live.running import PODS, pod, until
+from tests.collector_live.running import PODS, START_MS, pod, until
 from tests.fake_cluster import FakeCluster
 from tests.service.test_live_runtime import kubeconfig
 from tests.shared import shared
@@ -134,6 +141,25 @@ def test_an_order_that_nobody_knows_is_refused(tmp_path: Path) -> None:
     assert "'dance'" in str(refused[0])
 
 
+def test_an_order_that_meets_a_fault_is_answered_and_not_taken_again(tmp_path: Path) -> None:
+    taken: list[str] = []
+
+    def fail(argument: str) -> str:
+        taken.append(argument)
+        raise EOFError(argument)
+
+    def ask() -> None:
+        with pytest.raises(StoreError, match="EOFError: once"):
+            orders.give(tmp_path, "fail", "once", seconds=10)
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    until(lambda: orders.take(tmp_path, {"fail": fail}) == 1)
+    asking.join(10)
+    assert orders.take(tmp_path, {"fail": fail}) == 0
+    assert (taken, list(tmp_path.iterdir())) == (["once"], [])
+
+
 def test_a_person_who_is_forgotten_stays_so(tmp_path: Path) -> None:
     settings = settings_in(tmp_path, **{"tenancy.users": [{"from_label": "user"}]})
     store = open_store(settings)
@@ -145,21 +171,149 @@ def test_a_person_who_is_forgotten_stays_so(tmp_path: Path) -> None:
     folder.mkdir(parents=True)
     with gzip.open(folder / "00000001.ndjson.gz", "wb") as file:
         file.write(b'{"type":"seen","object":{"metadata":{"labels":{"user":"dirk"}}}}\n')
+        applied = json.dumps(json.dumps({"labels": {"user": "dirk"}}, separators=(",", ":")))
+        file.write(f'{{"type":"seen","object":{{"annotations":{{"last-applied":{applied}}}}}}}\n'.encode())
+    whole = (folder / "00000001.ndjson.gz").read_bytes()
+    # What a kill in the middle of a block leaves.
+    (folder / "00000001.ndjson.gz").write_bytes(whole + gzip.compress(b'{"user":"dirk"}\n' * 99)[:-20])
     keeper = Keeper(settings, store)
     keeper.backup()
     told = keeper.forget("dirk")
     (described_now,) = store.rows("select body from description")
     instead = keeper.forgotten.add("dirk")
-    assert described_now["body"] == body.decode().replace('"user":"dirk"', f'"user":"{instead}"', 1)
+    written = body.decode().replace('"user":"dirk"', f'"user":"{instead}"')
+    assert described_now["body"] == written.replace('\\"user\\":\\"dirk\\"', f'\\"user\\":\\"{instead}\\"')
     assert f"dirk is {instead} now; 1 descriptions were changed" in told
     (file_of_journal,) = journal_files(folder)
-    assert b"dirk" not in gzip.decompress(file_of_journal.read_bytes())
+    kept = gzip.decompress(file_of_journal.read_bytes())
+    assert kept.count(instead.encode()) >= 2
+    assert b"dirk" not in kept
     (backup,) = (settings.store.data_dir / "backups").iterdir()
     assert b'"user":"dirk"' not in backup.read_bytes()
     # The cluster tells the name again, to another process.
     again = Keeper(settings, store).forgotten.without(batch)
     assert again.descriptions[0].body == str(described_now["body"]).encode()
     store.close()
+    assert b'"user":"dirk"' not in settings.store_file.read_bytes()
+
+
+def test_a_name_that_was_forgotten_stays_so_in_an_older_backup(tmp_path: Path) -> None:
+    settings = settings_in(tmp_path, **{"tenancy.users": [{"from_label": "user"}]})
+    store = open_store(settings)
+    batch = one_pod("u1", 1)
+    batch.descriptions[:] = [described("u1", 1, b'{"labels":{"user":"d\\"irk"}}')]
+    store.append(batch)
+    keeper = Keeper(settings, store)
+    keeper.backup(tmp_path / "older.duckdb")
+    keeper.forget('d"irk')
+    assert "1 names that were forgotten since" in keeper.restore(tmp_path / "older.duckdb")
+    (described_now,) = store.rows("select body from description")
+    instead = keeper.forgotten.add('d"irk')
+    assert described_now["body"] == f'{{"labels":{{"user":"{instead}"}}}}'
+    store.close()
+
+
+def test_what_still_holds_a_forgotten_name_in_the_journal_is_told(tmp_path: Path) -> None:
+    settings = settings_in(tmp_path, **{"tenancy.users": [{"from_label": "user"}]})
+    store = open_store(settings)
+    folder = journal_folder(settings, "city")
+    folder.mkdir(parents=True)
+    with gzip.open(folder / "00000001.ndjson.gz", "wb") as file:
+        file.write(b'{"type":"seen","object":{"metadata":{"name":"run-of-dirk"}}}\n')
+    assert "1 entries of the journal hold it within something else" in Keeper(settings, store).forget("dirk")
+    store.close()
+
+
+def test_an_exchange_that_is_cut_short_leaves_the_store_in_its_place(tmp_path: Path) -> None:
+    settings = settings_in(tmp_path)
+    store = open_store(settings)
+    store.append(one_pod("u1", 1))
+    before = facts(store)
+    with pytest.raises(FileNotFoundError):
+        Keeper(settings, store)._exchange(tmp_path / "vanished")
+    again = Store.open(settings.store_file)
+    assert facts(again) == before
+    again.close()
+
+
+def test_a_copy_leaves_the_room_that_is_reserved(tmp_path: Path) -> None:
+    settings = settings_in(tmp_path, **{"keeping.min_free": "900000GB"})
+    store = open_store(settings)
+    with pytest.raises(StoreError, match=r"are reserved \(keeping\.min_free\)"):
+        Keeper(settings, store).backup()
+    assert list((settings.store.data_dir / "backups").iterdir()) == []
+    store.close()
+
+
+def test_a_cluster_that_is_read_no_more_is_retired(tmp_path: Path) -> None:
+    settings = settings_in(tmp_path)
+    store = open_store(settings)
+    intake = Intake("old", store, store.known("old"))
+    pods, nodes = find("", "Pod"), find("", "Node")
+    assert pods is not None
+    assert nodes is not None
+    body = {"apiVersion": "v1", "kind": "Pod"} | pod("u1", node="n1")
+    intake.relisted(pods, [msgspec.Raw(json.dumps(body).encode())], "10", START_MS)
+    intake.troubled(nodes, "retry: no answer", START_MS)
+    intake.flush()
+    refresher = Refresher(store=store)
+    refresher.refresh()
+    assert store.rows(ENDED) == []
+    told = Keeper(settings, store).retire("old")
+    assert "old has ended with its last reading" in told
+    refresher.refresh()
+    assert store.rows(ENDED) == [{"workload_uid": "u1", "ended_ms": START_MS + 1}]
+    (state,) = {sources.state_of(mark, START_MS + 10**9, policy=Policy()) for mark in store.marks()}
+    assert state is SourceState.NOT_INSTALLED
+    with pytest.raises(UsageError, match=r"expected one that was read \(old\)"):
+        Keeper(settings, store).retire("older")
+    store.close()
+
+
+def test_a_cluster_that_was_never_reached_is_forgotten_when_it_leaves_the_settings(tmp_path: Path) -> None:
+    store = open_store(settings_in(tmp_path))
+    nodes = find("", "Node")
+    assert nodes is not None
+    for cluster, seen_ms in (("read", START_MS), ("wrong", 0), ("new", 0)):
+        intake = Intake(cluster, store, store.known(cluster))
+        if seen_ms:
+            intake.relisted(nodes, [], "10", seen_ms)
+        else:
+            intake.troubled(nodes, "retry: no answer", START_MS)
+        intake.flush()
+    store.forget_unread(["new"])
+    assert [mark["cluster"] for mark in store.marks()] == ["new", "read"]
+    store.close()
+
+
+def test_a_person_is_forgotten_also_where_a_block_of_the_journal_was_cut_off(tmp_path: Path) -> None:
+    settings = settings_in(tmp_path, **{"tenancy.users": [{"from_label": "user"}]})
+    store = open_store(settings)
+    folder = journal_folder(settings, "city")
+    folder.mkdir(parents=True)
+    block = gzip.compress(b'{"type":"seen","object":{"metadata":{"labels":{"user":"dirk"}}}}\n')
+    # As a process leaves it that was killed while it wrote; the next one began another file.
+    (folder / "00000001.ndjson.gz").write_bytes(block + block[:-20])
+    (folder / "00000002.ndjson.gz").write_bytes(block)
+    Keeper(settings, store).forget("dirk")
+    assert len(journal_files(folder)) == 2
+    for path in journal_files(folder):
+        lines = list(CarefulFile(path))
+        assert lines
+        assert not any(b"dirk" in line for line in lines)
+    store.close()
+
+
+def test_a_name_is_known_however_it_is_written_and_in_each_label_that_names_users(tmp_path: Path) -> None:
+    rules = [{"from_label": "user"}, {"from_namespace_label": "owner"}]
+    settings = settings_in(tmp_path, **{"tenancy.users": rules})
+    settings.store.data_dir.mkdir(parents=True)
+    forgotten = forgotten_names(settings)
+    assert forgotten.labels == ("owner", "user")
+    instead = forgotten.add('dïrk "d"')
+    for written in (r'"user":"dïrk \"d\""', r'"owner":"d\u00efrk \u0022d\""'):
+        assert forgotten.clean(f"{{{written}}}").partition(":")[2] == f'"{instead}"}}'
+    assert forgotten.clean('{"user":"dirk","team":"dïrk"}') == '{"user":"dirk","team":"dïrk"}'
 
 
 def test_nobody_is_forgotten_where_no_label_names_users(tmp_path: Path) -> None:

@@ -18,9 +18,10 @@ from service.keeping import Keeper
 from service.recovery import journal_folder, open_store
 from service.settings import Settings
 from service.settings_file import load_settings
-from store import proposals, retention
+from store import adoption, proposals, retention
 from store.embedded import Store
 from store.gpu_samples import Read
+from store.positions import Place
 from store.proposals import Move
 from tests.collector.test_journal import JournaledStore
 from tests.quota_site import site as quota_week
@@ -213,6 +214,9 @@ def test_what_is_dropped_is_gone_from_all_stages_and_changes_no_other_figure(tmp
         for table in tables_with(store, "workload_uid"):
             rows = store.rows(f"select 1 from {table} where workload_uid = 'first'")  # noqa: S608
             assert (table, len(rows)) == (table, 2 if table == "activity_cut" else 0)
+    # Its pod is over and still there: it must not be taken for a new one.
+    there = store.rows("select gone_ms from object_state where name = 'first'")
+    assert there == [{"gone_ms": None}, {"gone_ms": None}]
     # Other thresholds and another half-life make anew what is open, and leave what was closed.
     assert store.rows(OPENED, asked) == before["opened"]
     assert store.rows("select 1 from share_span where until_ms < $at", asked) == []
@@ -221,6 +225,59 @@ def test_what_is_dropped_is_gone_from_all_stages_and_changes_no_other_figure(tmp
     assert now == before["pieces"]
     assert store.rows("select 1 from gpu_hour where workload_uid = '' and device = 'GPU-first'") == []
     store.close()
+
+
+WAITS = Place(queue="nlp", namespace="t", name="a", ahead=3, ahead_in_local_queue=1)
+LEFT = WAITS._replace(ahead=None, ahead_in_local_queue=None)
+
+
+def test_what_still_waits_keeps_its_position_however_old_it_is() -> None:
+    store = Store.open(None)
+    store.keep_positions("c", [WAITS], seen_ms=1_000, error="")
+    retention.drop_before(store, ["c"], 9_000)
+    assert store.positions("c") == [WAITS]
+    store.close()
+
+
+def test_a_position_that_was_left_does_not_come_back_when_what_is_old_is_dropped() -> None:
+    store = Store.open(None)
+    store.keep_positions("c", [WAITS], seen_ms=1_000, error="")
+    store.keep_positions("c", [LEFT], seen_ms=2_000, error="")
+    retention.drop_before(store, ["c"], 9_000)
+    assert store.positions("c") == []
+    store.close()
+
+
+def test_samples_of_the_hour_before_are_kept_for_the_first_hour_that_is_open() -> None:
+    store = Store.open(None)
+    close_ms = T0 + 10 * 3_600_000
+    instants = [close_ms - 3_600_001, close_ms - 3_600_000, close_ms]
+    rows = [sample(at_ms - T0, 0.5) for at_ms in instants]
+    read = Read(until_ms=close_ms, seen_ms=close_ms)
+    store.append_samples("c", "exporter", pl.DataFrame(rows, schema=COLUMNS), read)
+    retention.drop_before(store, ["c"], close_ms)
+    kept = store.rows("select at_ms from gpu_sample order by at_ms")
+    assert [row["at_ms"] for row in kept] == instants[1:]
+    store.close()
+
+
+def test_what_was_closed_stays_closed_when_more_is_kept_from_now_on() -> None:
+    store = Store.open(None)
+    for before_ms in (9_000, 5_000):
+        retention.drop_before(store, ["c"], before_ms)
+    assert retention.closed_until(store, "c") == 9_000
+    store.close()
+
+
+def test_a_rebuild_takes_over_the_positions_in_queues(tmp_path: Path) -> None:
+    earlier = Store.open(tmp_path / "earlier.duckdb")
+    earlier.keep_positions("c", [WAITS], seen_ms=1_000, error="")
+    marks = earlier.position_marks()
+    earlier.close()
+    rebuilt = Store.open(None)
+    adoption.adopt(rebuilt, tmp_path / "earlier.duckdb", ["c"])
+    assert (rebuilt.positions("c"), rebuilt.position_marks()) == ([WAITS], marks)
+    rebuilt.close()
 
 
 def test_proposals_outlive_what_they_rest_on(tmp_path: Path) -> None:

@@ -96,6 +96,26 @@ def test_a_difference_is_told_when_it_stays(store: Store) -> None:
     assert rows["GPUs reserved"] == (16.0, 16.0)
 
 
+def test_our_wait_for_admission_is_that_of_the_first_admission(store: Store) -> None:
+    placed = {"workload_uid": "d", "first_placed_ms": NOON - 1_000}
+    wait = {"workload_uid": "d", "state": "queued"}
+    again = {"start_ms": NOON - 900, "end_ms": NOON - 300, "first_wait": False}
+    spans = [wait | {"start_ms": NOON - 31_000, "end_ms": NOON - 1_000, "first_wait": True}, wait | again]
+    fill(store, {"workload": [placed], "span": spans})
+    assert ours_of(store, "east", NOON)[Figure.ADMISSION_WAIT] == {("main", ""): 30.0}
+
+
+def test_a_source_that_does_not_answer_says_why() -> None:
+    settings = KueueMetricsSettings(cluster="east", targets=("http://127.0.0.1:9",))
+    store = Store.open(None)
+    checks = KueueChecks(store, [settings], FixedClock(NOON))
+    checks.poll(0)
+    (row,) = checks.listing().rows
+    assert (row["seen_at"], row["figure"], row["differs"]) == (None, "", False)
+    assert "http://127.0.0.1:9/metrics gave no answer" in row["error"]
+    store.close()
+
+
 def test_the_doctor_says_what_lies_apart_and_what_agrees(store: Store) -> None:
     settings = KueueMetricsSettings(cluster="east", targets=("http://kueue:8080",), times=1)
     checks = KueueChecks(store, [settings], FixedClock(NOON))

@@ -1,6 +1,7 @@
 """A kind that may not be read: the rest works, and API, probe, doctor and page say what is missing."""
 
 import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -8,18 +9,22 @@ import requests
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
-from api.answers import SourceState
+from analytics.metrics import REGISTRY
+from api.answers import Question, ReportQuestion, SourceState
+from api.readiness import verbose
+from api.reports import REPORTS
+from api.reports.report import made
 from collector.translator import TRANSLATORS, Translator
 from dashboard.shared import data
 from dashboard.shared.frame import refused_sentence
 from dashboard.shared.launch import APP
-from domain.facts import Batch, SourceMark
+from domain.facts import Batch, ObjectKind, SourceMark
 from domain.policy import Policy
 from domain.tenant import Tenancy
 from domain.window import FixedClock
-from service import features
+from service import features, refusals
 from service.answers import Answers
-from service.cli.doctor import examine
+from service.cli.doctor import examine, source_findings
 from service.cli.finding import Verdict
 from service.runtime import Runtime
 from service.settings_file import load_settings
@@ -54,6 +59,72 @@ def test_of_each_kind_it_is_told_what_cannot_be_told_without_it_and_what_to_gran
     group = f"API group {kind.group}" if kind.group else "the core API group"
     assert f"grant get, list and watch of {kind.resource} of {group}" in lacking["remedy"]
     assert lacking["missing"] in refused_sentence([lacking])
+    [line] = [line for line in verbose(rows).splitlines() if line.startswith("[-]")]
+    found = [each for each in source_findings(list(rows), load_settings()) if each.verdict != Verdict.OK]
+    [finding] = found
+    assert finding.remedy == lacking["remedy"]
+    for told in (line, finding.text):
+        assert "403: forbidden" in told
+        assert lacking["missing"] in told
+
+
+@pytest.fixture(scope="module")
+def without() -> Iterator[Callable[[ObjectKind], Answers]]:
+    """Answers from a store whose cluster north may not read a kind, and south may read all."""
+    stores: list[Store] = []
+
+    def of(kind: ObjectKind) -> Answers:
+        store = Store.open(None)
+        stores.append(store)
+        error = "no_permission: list: the API server answered 403: forbidden"
+        refused = SourceMark(kind=kind, resource_version="", epoch=0, seen_ms=0, last_error=error)
+        read = SourceMark(kind=kind, resource_version="1", epoch=0, seen_ms=at(60))
+        store.append(Batch(cluster="north", marks={kind: refused}))
+        store.append(Batch(cluster="south", marks={kind: read}))
+        return Answers(store, Tenancy(), Policy(), FixedClock(at(60)))
+
+    yield of
+    for store in stores:
+        store.close()
+
+
+@pytest.mark.parametrize(
+    ("kind", "lacking", "others"),
+    [
+        (ObjectKind.NODE, ["capacity_gpus", "free_gpus", "fragmented_gpus"], ["queue_wait_seconds"]),
+        (ObjectKind.WORKLOAD, ["reserved_gpus", "queue_wait_seconds"], ["capacity_gpus", "lent_gpus"]),
+        (ObjectKind.CLUSTER_QUEUE, ["lent_gpus", "quota_gpus"], ["capacity_gpus", "reserved_gpus"]),
+        (ObjectKind.EVENT, ["pod_denials_total"], ["held_gpus"]),
+    ],
+)
+def test_a_metric_says_which_kind_it_lacks(
+    kind: ObjectKind, lacking: list[str], others: list[str], without: Callable[[ObjectKind], Answers]
+) -> None:
+    answers = without(kind)
+    for name in lacking:
+        [hint] = answers.metric(name, Question()).hints
+        assert hint.startswith(f"kind {kind} of north may not be read: {features.MISSING[kind]}; grant ")
+        assert answers.metric(name, Question(filters={"cluster": ("south",)})).hints == ()
+    assert [answers.metric(name, Question()).hints for name in others] == [() for _ in others]
+
+
+def test_a_report_says_what_it_lacks(without: Callable[[ObjectKind], Answers]) -> None:
+    document = made(REPORTS["fragmentation"], without(ObjectKind.NODE), ReportQuestion())
+    [hint] = document["hints"]
+    assert "kind Node of north may not be read" in hint
+    assert document["lead"][0] == f"{hint[:1].upper()}{hint[1:]}."
+
+
+def test_each_metric_of_a_cluster_is_made_of_some_kind() -> None:
+    """What is counted elsewhere, or by a site itself, is made of none."""
+    store = Store.open(None)
+    none = {
+        name
+        for name, metric in REGISTRY.items()
+        if not refusals.kinds(store, [metric.sql]) and not name.startswith(("policy_", "queue_state_"))
+    }
+    assert none == {"wait_target_seconds"}
+    store.close()
 
 
 @pytest.mark.parametrize(

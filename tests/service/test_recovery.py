@@ -15,7 +15,7 @@ from domain.window import parse_instant
 from service.alarms import Alarms
 from service.keeping import Keeper
 from service.patience import PatientSink, Room
-from service.recovery import journal_folder, open_store, remade
+from service.recovery import journal_folder, journals, open_store, remade
 from service.settings import Settings
 from service.settings_file import load_settings
 from store.embedded import Store
@@ -90,6 +90,15 @@ def rows(store: Store) -> tuple[int, int]:
         "select count(*)::bigint as rows, count(distinct uid)::bigint as uids from description"
     )
     return int(str(row["rows"])), int(str(row["uids"]))
+
+
+def test_the_journal_of_a_cluster_of_any_name_lies_in_a_folder_of_its_own(tmp_path: Path) -> None:
+    settings = settings_in(tmp_path)
+    names = ["..", ".", "a.b", "north/1", "north%2F1"]
+    for name in names:
+        journal_folder(settings, name).mkdir(parents=True)
+    assert {folder.parent for folder in (tmp_path / "journal").iterdir()} == {tmp_path / "journal"}
+    assert sorted(name for name, _ in journals(settings)) == sorted(names)
 
 
 def test_a_log_in_order_is_simply_replayed(tmp_path: Path) -> None:

@@ -8,6 +8,18 @@ import pytest
 from service.schedule import Ticker
 
 
+def test_others_that_are_slow_hold_up_nothing_of_ours() -> None:
+    let_go, done = threading.Event(), threading.Event()
+    ticker = Ticker()
+    for number in range(20):
+        ticker.every(60, lambda: let_go.wait(30), name=f"slow {number}", asks_others=True)
+    ticker.every(60, done.set, name="ours")
+    ticker.start()
+    assert done.wait(10)
+    let_go.set()
+    ticker.stop()
+
+
 def test_a_run_left_out_because_the_last_one_still_runs_is_no_warning(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

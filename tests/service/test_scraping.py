@@ -12,13 +12,20 @@ from typing import Any
 import pytest
 from kubernetes.client import Configuration
 
-from collector.dcgm.discovery import Asked, By, exporters_in
+from api.answers import Record
+from collector.dcgm.discovery import Asked, By, discover, exporters_in
 from collector.dcgm.exporter_http import ExporterAddress, Scraped, ScrapePace, grouped, scrape
 from collector.kube.client import Connection
+from domain.gpu_sample import GPU_METRICS
+from domain.policy import Policy
+from domain.tenant import Tenancy
 from domain.window import FixedClock
+from service.answers import Answers
+from service.cli.doctor import source_findings
 from service.gpu_faults import GpuFaults
 from service.gpu_metrics_settings import GpuMetricsSettings
 from service.scraping import Scraper
+from service.settings_file import load_settings
 from store.embedded import Store
 from tests.collector_live.running import PODS as PODS_PATH
 from tests.collector_live.running import START_MS, HandClock
@@ -36,12 +43,15 @@ class Exporters:
     """
     A server that plays any number of exporters: the first part of the path says which.
 
-    `hangs` never answer; `failing` answer 500; `endless` never end.
+    `hangs` never answer; `failing` answer 500 and `absent` 404; `endless` never end, and `dripping` neither,
+    with a line now and then.
     """
 
     hangs: set[str] = field(default_factory=set)
     failing: set[str] = field(default_factory=set)
     endless: set[str] = field(default_factory=set)
+    absent: set[str] = field(default_factory=set)
+    dripping: set[str] = field(default_factory=set)
     port: int = 0
     most_at_once: int = 0
     asked: list[str] = field(default_factory=list)
@@ -80,11 +90,15 @@ class Exporters:
                 for task in pending:
                     task.cancel()
                 return
-            status = "500 no" if name in self.failing else "200 OK"
+            status = "500 no" if name in self.failing else "404 no" if name in self.absent else "200 OK"
             writer.write(f"HTTP/1.1 {status}\r\nConnection: close\r\n\r\n{line(name)}".encode())
             while name in self.endless and not self._stop.is_set():
                 writer.write(b"# more\n" * 10_000)
                 await writer.drain()
+            while name in self.dripping and not self._stop.is_set():
+                writer.write(b"# more\n")
+                await writer.drain()
+                await asyncio.sleep(0.05)
             await writer.drain()
         except ConnectionError:
             pass
@@ -146,6 +160,19 @@ def test_exporters_of_which_some_hang_are_read_while_those_are_waited_for(count:
     assert took < seconds * some / 2
 
 
+def test_one_that_drips_is_given_up_like_one_that_hangs_and_a_wrong_path_is_no_answer() -> None:
+    taken: list[Scraped] = []
+    with serving(Exporters(dripping={"n0"}, absent={"n1"})) as server:
+        group = [ExporterAddress(server.url(f"n{number}")) for number in range(3)]
+        pace = ScrapePace(seconds=2.0)
+        scrape([group], lambda _, scraped: taken.extend(scraped), clock=FixedClock(START_MS), pace=pace)
+    assert {one.exporter.url.split("/")[-2]: one.error.rpartition(": ")[2] for one in taken} == {
+        "n0": "it took longer than 2 s",
+        "n1": "status 404",
+        "n2": "",
+    }
+
+
 def test_each_exporter_is_kept_with_its_mark_and_one_that_hangs_is_told() -> None:
     store = Store.open(None)
     with serving(Exporters(hangs={"n3"})) as server:
@@ -156,6 +183,8 @@ def test_each_exporter_is_kept_with_its_mark_and_one_that_hangs_is_told() -> Non
         assert one.round() == 0  # the clock stands still: the same samples again
     marks = {str(mark["source"]): mark for mark in store.sample_marks()}
     assert len(marks) == 8
+    # A sample stands for its step.
+    assert marks[ExporterAddress(urls[0]).source]["read_until_ms"] == START_MS + 2_000
     hung = marks[ExporterAddress(urls[3]).source]
     assert hung["seen_ms"] == 0
     assert "it took longer than 1 s" in str(hung["last_error"])
@@ -163,6 +192,56 @@ def test_each_exporter_is_kept_with_its_mark_and_one_that_hangs_is_told() -> Non
         f"n{number}" for number in range(8) if number != 3
     }
     store.close()
+
+
+def test_an_exporter_that_answers_no_metrics_is_a_trouble_counted_and_named_until_it_answers_some() -> None:
+    address = ExporterAddress("http://127.0.0.1:9400")
+    settings = GpuMetricsSettings(cluster=CLUSTER, exporters=(address.url,))
+    store = Store.open(None)
+    answers = Answers(store, Tenancy(), Policy(), FixedClock(START_MS + 60_000))
+    one = scraper(settings, store)
+
+    def told(text: str, at_ms: int) -> Record:
+        one.take(0, [Scraped(address, at_ms, text=text)])
+        [row] = answers.sources().rows
+        return row
+
+    page = told("<html>Log in</html>", START_MS)
+    assert (page["state"], page["set_aside"]) == ("never_read", 1)
+    assert "HTML" in page["last_error"]
+    assert "login page" in page["remedy"]
+    [_, failing, aside] = source_findings([page], load_settings())
+    name = f"{CLUSTER}/{GPU_METRICS}/{address.source}"
+    assert failing.text == f"{name} cannot be read: {page['last_error']}; meanwhile {page['missing']}"
+    assert failing.remedy == page["remedy"]
+    assert "answers that are no metrics of GPUs" in aside.text
+    ahead = told(f"{line('n1').strip()} {START_MS + 10**10}\n", START_MS)
+    assert (ahead["state"], ahead["set_aside"]) == ("never_read", 2)
+    assert "set the clock of its node" in ahead["remedy"]
+    assert store.rows("select * from gpu_sample") == []
+    sound = told(line("n1"), START_MS + 30_000)
+    assert (sound["state"], sound["last_error"], sound["remedy"]) == ("read", "", "")
+    store.close()
+
+
+def test_more_groups_than_there_is_room_for_are_asked_one_after_the_other() -> None:
+    taken: list[Scraped] = []
+    with serving(Exporters()) as server:
+        groups = [
+            [ExporterAddress(server.url(f"n{number}-{place}")) for place in range(4)] for number in range(10)
+        ]
+        asking = threading.Thread(
+            target=lambda: scrape(
+                groups,
+                lambda _, scraped: taken.extend(scraped),
+                clock=FixedClock(START_MS),
+                pace=ScrapePace(at_once=2),
+            ),
+            daemon=True,
+        )
+        asking.start()
+        asking.join(20)
+    assert len(taken) == 40
 
 
 def test_a_group_that_cannot_be_kept_ends_the_round_and_says_why() -> None:
@@ -207,6 +286,11 @@ PODS = {
             "status": {"phase": "Running", "podIP": "fd00::7"},
         },
         {"spec": {"nodeName": "gpu-3"}, "status": {"phase": "Pending"}},
+        # One that was evicted keeps its address, which may be another pod's by now.
+        {
+            "spec": {"nodeName": "gpu-4", "containers": [{"ports": [{"containerPort": 9400}]}]},
+            "status": {"phase": "Failed", "podIP": "10.0.0.10"},
+        },
     ],
 }
 SLICES = {
@@ -222,7 +306,11 @@ SLICES = {
                 {"addresses": ["10.0.0.9"], "nodeName": "gpu-3"},
             ],
         },
-        {"addressType": "FQDN", "endpoints": [{"addresses": ["dcgm.example"]}]},
+        {
+            "addressType": "FQDN",
+            "ports": [{"name": "metrics", "port": 9400}],
+            "endpoints": [{"addresses": ["dcgm.example"]}],
+        },
         {"addressType": "IPv4", "ports": None, "endpoints": None},
     ],
 }
@@ -243,17 +331,28 @@ def test_exporters_are_the_pods_that_run_and_the_endpoints_that_are_ready(
     assert [(one.url, one.node) for one in found] == expected
 
 
-def exporter_pod(port: int) -> dict[str, Any]:
+def exporter_pod(port: int, uid: str = "u-1") -> dict[str, Any]:
     return {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {"name": "dcgm-a", "namespace": "gpu", "uid": "u-1"},
+        "metadata": {"name": f"dcgm-{uid}", "namespace": "gpu", "uid": uid},
         "spec": {
             "nodeName": "gpu-1",
             "containers": [{"ports": [{"name": "metrics", "containerPort": port}]}],
         },
         "status": {"phase": "Running", "podIP": "127.0.0.1"},
     }
+
+
+def test_the_exporters_of_every_page_are_found_each_once() -> None:
+    with FakeCluster(page_limit=1) as cluster:
+        cluster.serve(PODS_PATH)
+        for number, port in enumerate((9402, 9400, 9401, 9400)):
+            cluster.apply(PODS_PATH, exporter_pod(port, f"u-{number}"))
+        asked = Asked(by=By.PODS, namespace="", selector="app=dcgm", port=0)
+        found = discover(Connection(Configuration(host=cluster.url)), asked)
+    assert [one.url for one in found] == [f"http://127.0.0.1:{port}" for port in (9400, 9401, 9402)]
+    assert {query["labelSelector"] for query in cluster.asked(PODS_PATH, watch=False)} == {"app=dcgm"}
 
 
 def test_exporters_are_discovered_and_asked_on_while_the_api_server_is_away() -> None:
@@ -266,7 +365,9 @@ def test_exporters_are_discovered_and_asked_on_while_the_api_server_is_away() ->
         assert one.round() == 0
         assert "no exporter was found" in str(store.sample_marks()[0]["last_error"])
         cluster.apply(PODS_PATH, exporter_pod(server.port))
-        clock.at_ms += 60_000
+        clock.at_ms += 59_000
+        assert one.round() == 0  # it looks once a minute
+        clock.at_ms += 1_000
         assert one.round() == 1
         assert [mark["source"] for mark in store.sample_marks()] == [f"exporter/127.0.0.1:{server.port}"]
         cluster.forbid(PODS_PATH)

@@ -49,6 +49,7 @@ def state(found: dict[str, Any]) -> SourceState:
 def test_a_quiet_watch_of_events_is_stale_later_than_a_kind_with_bookmarks() -> None:
     assert [state(mark(kind, 4)) for kind in ("Pod", "Event")] == [SourceState.STALE, SourceState.READ]
     assert state(mark("Event", 14.9)) is SourceState.READ
+    assert state(mark("Event", 15)) is SourceState.READ
     assert state(mark("Event", 15.1)) is SourceState.STALE
 
 
@@ -69,17 +70,21 @@ def test_coverage_counts_what_was_never_read_and_not_what_is_not_there() -> None
     ]
     assert sources.coverage(marks, NOW, policy=POLICY) == 2 / 3
     assert sources.coverage(marks[3:], NOW, policy=POLICY) is None
+    # Jobs tell of checkpoints when they have one: that nobody does is no gap.
+    assert sources.coverage([*marks, mark("Checkpoint", 50)], NOW, policy=POLICY) == 2 / 3
     assert sources.coverage(marks, NOW, policy=POLICY, clusters=("south",)) is None
 
 
 def test_the_alert_hears_of_events_only_when_they_are_past_their_own_threshold() -> None:
     def heard(*marks: dict[str, Any]) -> dict[str, int]:
-        return sources.last_good(marks, NOW, policy=POLICY, clusters={"north"})
+        return sources.last_good(marks, NOW, policy=POLICY, clusters={"north"}, since_ms=at(7))
 
     assert heard(mark("Pod", 1), mark("Event", 10), mark("Node", None)) == {"north": at(59)}
     assert heard(mark("Pod", 1), mark("Event", 20)) == {"north": at(40)}
     assert heard(mark("Pod", 1), mark("Node", 5)) == {"north": at(55)}
-    assert heard(mark("Pod", 1, cluster="imported"), mark("Event", None)) == {}
+    # Of a cluster that was never reached nothing is known since we began to try.
+    assert heard(mark("Pod", 1, cluster="imported"), mark("Event", None)) == {"north": at(7)}
+    assert heard() == {"north": at(7)}
 
 
 def test_at_an_instant_of_the_past_a_source_tells_what_had_been_read_by_then() -> None:

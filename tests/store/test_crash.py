@@ -1,14 +1,9 @@
 """A writer that is killed loses nothing that it acknowledged, and leaves no half of anything."""
 
-import multiprocessing
-import multiprocessing.process
 import random
-import signal
 import subprocess
 import time
 from collections import Counter
-from itertools import count
-from multiprocessing.connection import Connection
 from pathlib import Path
 
 import pytest
@@ -16,28 +11,16 @@ import pytest
 from collector.intake import Intake
 from domain.facts import ObjectKind
 from store.embedded import Store
-from tests.store.killed_writer import CLUSTER, take_in, write_until_killed
+from tests.store.killed_writer import CLUSTER, take_in
 from tests.store.killing import lines, stored, writer
+from tests.store.kills import REPLAYED, ROWS, Found, kill_many_times, rows_of
 
-ROWS = 20
-UIDS = 30  # fewer than rows in two batches, so that most readings are newer ones of known objects
 QUEUED = 100
 PIPE_BYTES = 65_536  # what is queued fits into the pipe, so that nobody waits for the writer
 KILLS = 3
 FORKED_KILLS = 50
-REPLAYED = 3
-MOMENTS = ("before commit", "between append and state", "after commit, before ack", "", "")
-TOTALS = """
-select
-    count(*)::bigint as rows,
-    count(distinct uid || ' ' || resource_version)::bigint as different,
-    max(resource_version::bigint) as newest
-from event_sighting
-"""
-
-
-def rows_of(batch: int) -> list[tuple[str, int]]:
-    return [(f"e{version % UIDS}", version) for version in range(batch * ROWS + 1, (batch + 1) * ROWS + 1)]
+# What a reopening after a kill may cost at most.
+REOPENING_CPU_SECONDS = 1.0
 
 
 def kill_at_random(process: subprocess.Popen[bytes], first: int) -> list[int]:
@@ -95,59 +78,35 @@ def test_what_comes_again_after_a_kill_is_not_stored_again(tmp_path: Path) -> No
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("kills", [5, pytest.param(FORKED_KILLS, marks=pytest.mark.long)])
 def test_kills_at_random_and_at_chosen_moments_lose_and_double_nothing(tmp_path: Path, kills: int) -> None:
-    kill_many_times(tmp_path / "store.duckdb", kills, random.Random(1))
+    found = kill_many_times(tmp_path / "store.duckdb", kills, random.Random(1))
+    assert (found.kills, found.lost, found.doubled, found.torn) == (kills, 0, 0, 0)
+    # At most the one batch in flight was committed without a word, each time.
+    assert found.acknowledged > 0
+    assert found.in_flight <= kills * ROWS
+    assert max(found.reopening) < REOPENING_CPU_SECONDS
 
 
-def kill_many_times(path: Path, kills: int, chance: random.Random) -> Counter[str]:
-    """Kill a writer so often, and look after each time; gives how often at which moment."""
-    forks = multiprocessing.get_context("forkserver")
-    forks.set_forkserver_preload(["tests.store.killed_writer"])
-    moments: Counter[str] = Counter()
-    acknowledged = -1
-    for _ in range(kills):
-        moment = chance.choice(MOMENTS)
-        moments[moment or "at random"] += 1
-        ours, theirs = forks.Pipe()
-        # What was acknowledged last comes again, as a watch repeats itself.
-        first = max(0, acknowledged + 1 - REPLAYED)
-        process = forks.Process(target=write_until_killed, args=(path, theirs))
-        process.start()
-        theirs.close()
-        acknowledged = max(acknowledged, _order_until_killed(process, ours, first, moment, chance))
-        process.join()
-        assert process.exitcode == -signal.SIGKILL
-        process.close()
-        ours.close()
-        store = Store.open(path)
-        batches = int(store.known(CLUSTER).marks[ObjectKind.EVENT].resource_version) // ROWS
-        (row,) = store.rows(TOTALS)
-        store.close()
-        assert row == {"rows": batches * ROWS, "different": batches * ROWS, "newest": batches * ROWS}
-        assert acknowledged + 1 <= batches <= acknowledged + 2
-        acknowledged = batches - 1
-    return moments
-
-
-def _order_until_killed(
-    process: multiprocessing.process.BaseProcess,
-    orders: Connection,
-    first: int,
-    moment: str,
-    chance: random.Random,
-) -> int:
-    """Order batches until the writer is dead; gives the last one that it acknowledged."""
-    acknowledged = -1
-    dies_at = first + REPLAYED + 1 + chance.randrange(4)
-    for batch in count(first):
-        killed = moment if batch == dies_at else ""
-        orders.send({"batch": batch, "rows": rows_of(batch), "killed": killed})
-        if batch == dies_at and not moment:
-            time.sleep(chance.uniform(0, 0.03))
-            process.kill()
-        try:
-            acknowledged = orders.recv()
-        except (EOFError, ConnectionResetError):
-            return acknowledged
-        if batch > dies_at:
-            process.kill()
-    return acknowledged
+def test_what_is_lost_doubled_or_torn_is_counted_as_such(tmp_path: Path) -> None:
+    path = tmp_path / "store.duckdb"
+    store = Store.open(path)
+    intake = Intake(CLUSTER, store, store.known(CLUSTER))
+    for batch in range(3):
+        take_in(intake, rows_of(batch))
+    store.close()
+    found = Found()
+    assert found.look(path, acknowledged=2) == 3
+    assert (found.lost, found.doubled, found.torn, found.in_flight) == (0, 0, 0, 0)
+    # Two batches more were acknowledged than there are; one less leaves one in flight.
+    found.look(path, acknowledged=4)
+    assert (found.lost, found.in_flight) == (2 * ROWS, 0)
+    found.look(path, acknowledged=1)
+    assert (found.lost, found.in_flight) == (2 * ROWS, ROWS)
+    store = Store.open(path)
+    with store.transaction() as connection:
+        connection.execute("insert into event_sighting select * from event_sighting where uid = 'e1'")
+        connection.execute("update source_mark set resource_version = '40' where kind = 'Event'")
+    store.close()
+    found = Found()
+    found.look(path, acknowledged=2)
+    # e1 has versions 1 and 31, and the mark stands a batch behind the facts.
+    assert (found.lost, found.doubled, found.torn) == (0, 2, ROWS)

@@ -139,6 +139,38 @@ def test_a_job_is_told_whose_facts_are_new(store: Store) -> None:
     assert store.changed_since(CLUSTER, "lives") == ({"a"}, 5)
 
 
+def test_an_event_is_news_of_whom_it_regards_and_of_who_is_related(store: Store) -> None:
+    preempted = structs.replace(sighted("e", 1, regarding="victim"), related_uid="preemptor")
+    store.append(Batch(cluster=CLUSTER, events=[preempted]))
+    assert store.changed_since(CLUSTER, "lives").uids == {"victim", "preemptor"}
+
+
+def test_a_batch_is_held_when_its_marks_and_all_its_objects_stand_as_it_says(store: Store) -> None:
+    batch = one_pod("a", 1)
+    assert not store.holds(batch)
+    store.append(batch)
+    assert store.holds(batch)
+    # The same marks, and an object that goes on.
+    assert not store.holds(replace(batch, objects={"a": state("a", 2)}))
+    assert not store.holds(replace(batch, objects={"a": state("a", 1, gone_ms=1)}))
+    assert not store.holds(replace(batch, objects={"a": state("a", 1), "b": state("b", 1)}))
+    assert not store.holds(replace(batch, marks={ObjectKind.POD: marked(2)}))
+    assert not store.holds(replace(batch, cluster="another"))
+    assert not store.holds(Batch(cluster=CLUSTER))
+
+
+def test_what_came_back_is_not_gone(store: Store) -> None:
+    store.append(Batch(cluster=CLUSTER, objects={"a": state("a", 3, gone_ms=3)}))
+    store.append(Batch(cluster=CLUSTER, objects={"a": state("a", 4)}))
+    assert store.known(CLUSTER).objects == {"a": state("a", 4)}
+
+
+def test_what_is_gone_is_known_for_so_long_and_no_longer(store: Store) -> None:
+    gone = {uid: state(uid, at_ms, gone_ms=at_ms) for uid, at_ms in (("old", 4), ("new", 5))}
+    store.append(Batch(cluster=CLUSTER, objects=gone, marks={ObjectKind.POD: marked(10)}))
+    assert set(store.known(CLUSTER, gone_within_ms=5).objects) == {"new"}
+
+
 def test_threads_that_append_at_once_share_no_number(store: Store) -> None:
     start = threading.Barrier(4)
 
@@ -154,6 +186,21 @@ def test_threads_that_append_at_once_share_no_number(store: Store) -> None:
         thread.join()
     numbers = store.rows("select seq from transition union all select seq from description order by seq")
     assert [row["seq"] for row in numbers] == list(range(1, 81))
+
+
+@pytest.mark.parametrize("only", ["an event", "a watermark"])
+def test_numbers_go_on_from_an_event_and_from_a_watermark_too(only: str, tmp_path: Path) -> None:
+    store = Store.open(tmp_path / "store.duckdb")
+    if only == "an event":
+        store.append(Batch(cluster=CLUSTER, events=[sighted("e", 1)]))
+    else:
+        # As after all facts were dropped: what comes later must be news to whom has seen them.
+        store.write_lives(CLUSTER, [], {}, ("lives", 1))
+    store.close()
+    store = Store.open(tmp_path / "store.duckdb")
+    store.append(Batch(cluster=CLUSTER, transitions=[bound("a", 1)]))
+    assert store.rows("select seq from transition") == [{"seq": 2}]
+    store.close()
 
 
 def test_numbers_go_on_after_the_store_was_reopened(tmp_path: Path) -> None:

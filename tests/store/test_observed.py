@@ -56,6 +56,12 @@ def test_sights_within_the_patience_are_one_row_and_a_list_after_a_silence_begin
     assert told(store, "north") == [(0, 7), (20, 21)]
 
 
+def test_a_sight_between_two_stretches_makes_them_one(store: Store) -> None:
+    for minute in (0, 6, 3):
+        give(store, "east", sight(minute))
+    assert told(store, "east") == [(0, 6)]
+
+
 def test_a_watch_that_goes_on_after_a_silence_has_missed_nothing_and_nobody_knew_before(
     store: Store,
 ) -> None:

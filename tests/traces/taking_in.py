@@ -9,12 +9,14 @@ from typing import Any
 import polars as pl
 
 from api.answers import Question
+from collector.imports.row import Read
 from domain.policy import Policy
 from domain.tenant import Rule, Tenancy
 from domain.window import FixedClock, parse_instant
 from service.answers import Answers
 from service.books import books_of
-from service.job_imports import Source, Summary, import_jobs
+from service.imported_file import Source
+from service.job_imports import Summary, import_jobs
 from service.wastage import Wastage
 from store.embedded import Store
 from tests.shared import shared
@@ -33,10 +35,12 @@ def reference(folder: str) -> dict[str, Any]:
     return found
 
 
-def taken_in(source: Source, store: Store, *, cluster: str | None = "c", hours: bool = False) -> Summary:
+def taken_in(
+    source: Source[Read], store: Store, *, cluster: str | None = "c", hours: bool = False
+) -> Summary:
     """Take in a file; with the hours of GPU-time where they are asked for."""
     books = books_of(store, tenancy=TENANCY, policy=Policy(), clock=FixedClock(AS_OF_MS))
-    summary = import_jobs(source, store, cluster=cluster, refresh=books.lives_of)
+    summary = import_jobs(source, store, cluster=cluster, now_ms=AS_OF_MS, refresh=books.lives_of)
     for stage in books.stages:
         if hours and isinstance(stage, Wastage):
             for name in summary.clusters:

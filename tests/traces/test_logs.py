@@ -12,10 +12,12 @@ import pytest
 
 from collector.imports.keeping import CONTRADICTS
 from collector.imports.mapping import mapping_of
+from collector.imports.records import NO_STAMP
+from collector.imports.row import Read
 from collector.imports.swf import NO_WAIT, Log
-from collector.imports.table import NO_STAMP
 from domain.window import parse_instant
-from service.job_imports import Source, swf_source, table_source
+from service.imported_file import Source
+from service.job_imports import swf_source, table_source
 from store.embedded import Store
 from tests.traces.taking_in import reference, said, same_waits, started_waits, taken_in, tell, trace
 
@@ -26,7 +28,7 @@ SECOND_0 = {"origin": "2020-01-01T00:00:00Z"}
 LCG_START = parse_instant("2005-11-20T00:00:05Z")
 
 
-def table(path: str, **written: Any) -> Source:
+def table(path: str, **written: Any) -> Source[Read]:
     return table_source(trace(path), mapping_of(written, name="map.yaml"))
 
 

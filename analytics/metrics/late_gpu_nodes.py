@@ -1,0 +1,21 @@
+"""Nodes whose GPUs nobody tells of."""
+
+from analytics.activity.lag import DIMENSIONS, NODE_LAGS, late_nodes
+from domain.metric import Metric, Page, Unit
+
+METRIC = Metric(
+    name="late_gpu_nodes",
+    unit=Unit.NODES,
+    title="Nodes late with GPU metrics",
+    definition=(
+        "Nodes with GPUs of which nothing is known for longer than `policy.gpu_source_stale_after`, in"
+        " clusters whose GPU metrics are read."
+    ),
+    source="Samples of dcgm-exporter by node",
+    sql=NODE_LAGS,
+    labels=("cluster",),
+    dimensions=DIMENSIONS,
+    compute=late_nodes,
+    pages=(Page.SOURCES,),
+    open_labels=("node",),
+)

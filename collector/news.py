@@ -1,0 +1,117 @@
+"""What is known of the objects of one cluster, and what of it is not committed yet."""
+
+from collections.abc import Iterable
+
+from msgspec.structs import replace
+
+from collector.gone import Gone
+from collector.history import History
+from domain.facts import (
+    Batch,
+    Description,
+    Fact,
+    Known,
+    Moment,
+    ObjectKind,
+    ObjectState,
+    Transition,
+)
+
+# To find a member of an enum takes Python as long as to make a fact of it.
+_CREATED = Moment.CREATED
+_NO_HISTORY = History()
+
+
+class News:
+    """
+    Of facts and states what is not known yet, gathered in a batch.
+
+    `objects` are the states that are known, by uid; `rows` counts those that wait. For `forget_after_ms` see
+    `Gone`.
+    """
+
+    def __init__(self, cluster: str, known: Known, forget_after_ms: int | None) -> None:
+        self.objects = known.objects
+        self.rows = 0
+        self._cluster = cluster
+        self._keys = known.keys
+        self._bodies = known.bodies
+        self._histories: dict[str, History] = {}
+        self._batch = Batch(cluster=cluster)
+        self._gone = Gone(forget_after_ms, known.objects)
+
+    def add(self, facts: Iterable[Fact], *, last_sight_ms: int | None, expired: bool) -> bool:
+        """
+        Take what is new of the facts that a reading shows; tells whether a creation without a stamp was.
+
+        Args:
+            facts: as the translator gives them.
+            last_sight_ms: when the object was seen before.
+            expired: the object is gone, and if it is an Event that undoes nothing.
+        """
+        unstamped = False
+        uid, history = "", _NO_HISTORY
+        for fact in facts:
+            if isinstance(fact, Transition):
+                if fact.uid is not uid:
+                    uid, history = fact.uid, self._history(fact.uid)
+                added = history.news(fact, last_sight_ms)
+                if added is not None:
+                    self._batch.transitions.append(added)
+                    self.rows += 1
+                    unstamped |= added.moment is _CREATED and added.earliest_ms is not None
+            elif isinstance(fact, Description):
+                self._described(fact, last_sight_ms)
+            elif not expired:
+                self._batch.events.append(fact)
+                self.rows += 1
+        return unstamped
+
+    def keep(self, state: ObjectState) -> None:
+        """The newest state of an object."""
+        self.objects[state.uid] = self._batch.objects[state.uid] = state
+
+    def end(self, state: ObjectState, *, earliest_ms: int | None, observed_ms: int) -> None:
+        """An object is gone: it was so when we looked, and not yet at `earliest_ms`."""
+        uid = state.uid
+        if state.kind != ObjectKind.EVENT:
+            gone = Transition(
+                uid=uid,
+                kind=state.kind,
+                moment=Moment.GONE,
+                at_ms=observed_ms,
+                observed_ms=observed_ms,
+                earliest_ms=None if earliest_ms is None else min(earliest_ms, observed_ms),
+            )
+            self.add([gone], last_sight_ms=None, expired=False)
+        self.keep(replace(state, gone_ms=observed_ms))
+        self._gone.add(uid, observed_ms)
+        self._histories.pop(uid, None)
+        self._keys.pop(uid, None)
+        self._bodies.pop(uid, None)
+
+    def taken(self) -> Batch:
+        """All that waits; from here on it is gathered anew."""
+        batch, self._batch = self._batch, Batch(cluster=self._cluster)
+        self.rows = 0
+        return batch
+
+    def forget(self) -> None:
+        """Forget what is gone for long."""
+        self._gone.forget()
+
+    def _history(self, uid: str) -> History:
+        history = self._histories.get(uid)
+        if history is None:
+            history = self._histories[uid] = History(self._keys.pop(uid, ()))
+        return history
+
+    def _described(self, read: Description, last_sight_ms: int | None) -> None:
+        body = self._bodies.get(read.uid)
+        if body == read.body:
+            return
+        self._bodies[read.uid] = read.body
+        if body is not None:
+            read = replace(read, from_ms=read.observed_ms, earliest_ms=last_sight_ms)
+        self._batch.descriptions.append(read)
+        self.rows += 1
