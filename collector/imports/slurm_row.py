@@ -183,7 +183,7 @@ def _size(told: Told, *, started: bool) -> Size:
     given, asked = told.allocated, told.requested
     size = size_in_tres((given or asked) if started else (asked or given))
     cpus = told_count(told.cpu_count) if size.cpus is None else size.cpus
-    return Size(cpus=cpus, nodes=told_count(told.node_count) if size.nodes is None else size.nodes)
+    return Size(cpus=cpus, nodes=told_count(told.node_count) or size.nodes)
 
 
 def _exit_code(text: str) -> int | None:

@@ -378,7 +378,7 @@ def test_a_job_counts_as_a_gang_of_its_nodes() -> None:
     assert one(NNodes="4").nodes == 4
     # A job that waits tells what it asked for; where NNodes is no column its TRES tells.
     assert one(NNodes="", AllocTRES="gres/gpu=16,node=2").nodes == 2
-    assert one(NNodes="", AllocTRES="gres/gpu=16").nodes == 1
+    assert one(NNodes="", AllocTRES="gres/gpu=16").nodes is None
     [found] = read_sacct_json([document(allocation_nodes=3)], name="jobs.json")
     assert isinstance(found, JobRow)
     assert found.nodes == 3
