@@ -8,7 +8,7 @@ import msgspec
 Made = TypeVar("Made")
 Written: TypeAlias = msgspec.Raw | str | None
 
-_OBJECTS = 1 << 12
+_OBJECTS = 1 << 11
 
 
 class _Kept(msgspec.Struct, Generic[Made], frozen=True, gc=False):
