@@ -77,6 +77,8 @@ MADE_OF: Final[Mapping[str, tuple[ObjectKind, ...]]] = {
     "denial": (ObjectKind.EVENT,),
     "queue_span": _QUOTAS,
     "queue_flavor": (ObjectKind.CLUSTER_QUEUE, ObjectKind.RESOURCE_FLAVOR),
+    "kueue_terms": (ObjectKind.CLUSTER_QUEUE, ObjectKind.COHORT),
+    "quota_use": (ObjectKind.WORKLOAD,),
     "share_span": _QUOTAS,
     "team_share_span": _QUOTAS,
 }

@@ -196,7 +196,7 @@ def test_metrics_that_rest_on_samples_are_covered_by_their_sources_too(store: St
 
 def test_every_metric_of_what_gpus_did_says_that_it_rests_on_samples() -> None:
     resting = {name for name, metric in REGISTRY.items() if metric.rests_on_samples}
-    views = ("gpu_seen", "device_level", "own_failure_waiting")
+    views = ("gpu_seen", "device_level", "device_memory", "own_failure_waiting")
     assert {name for name, metric in REGISTRY.items() if any(view in metric.sql for view in views)} <= resting
     assert all(any(view in REGISTRY[name].sql for view in (*views, "gpu_time")) for name in resting)
 
