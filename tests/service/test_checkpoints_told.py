@@ -93,12 +93,22 @@ class Site:
     now_ms: int
 
     def tell(self, bearer: str = "of red", /, **body: Any) -> requests.Response:
-        return requests.post(
-            f"{self.runtime.url}/api/v1/checkpoints",
-            json={"namespace": "red", **body},
-            headers={"Authorization": f"Bearer {bearer}"},
-            timeout=20,
-        )
+        """Told again while the service does not know yet what there is, as after a rebuild."""
+        answers: list[requests.Response] = []
+
+        def is_known() -> bool:
+            answers.append(
+                requests.post(
+                    f"{self.runtime.url}/api/v1/checkpoints",
+                    json={"namespace": "red", **body},
+                    headers={"Authorization": f"Bearer {bearer}"},
+                    timeout=20,
+                )
+            )
+            return answers[-1].status_code != 503
+
+        until(is_known, seconds=30, pause=0.2)
+        return answers[-1]
 
     def get(self, path: str) -> Any:
         headers = {"Authorization": "Bearer for programs"}
