@@ -157,8 +157,9 @@ class Intake:
         Nothing where it was never read. Should it be served again, its history begins anew.
         """
         position = self._positions.of(translator.kind)
-        if position.seen_ms and position.resource_version:
+        if position.seen_ms:
             self._end_absent(translator.kind, set(), position.seen_ms, observed_ms)
+        if position.resource_version:
             self._forget_versions(translator.kind, position)
 
     def identify(self, cluster_uid: str) -> None:
