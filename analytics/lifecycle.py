@@ -72,7 +72,8 @@ def live(facts: WorkloadFacts, *, skew_tolerated: timedelta = SKEW_TOLERATED) ->
     stays = Stays(facts=facts, min_members=min_members(facts))
     course = _Course(since_ms=submitted_ms)
     steps = sorted(
-        _steps(facts, pods), key=lambda step: (max(step.at_ms, submitted_ms), step.observed_ms, step.rank)
+        _steps(facts, pods),
+        key=lambda step: (max(step.at_ms, submitted_ms), step.observed_ms, step.rank, _last_word(step)),
     )
     position = 0
     now_ms = submitted_ms
@@ -192,6 +193,11 @@ def _way_out(pod: PodCourse) -> list[tuple[str, Instant | None]]:
         ("pod over", first(ended, pod.gone, pod.released)),
         ("pod gone", pod.gone),
     ]
+
+
+def _last_word(step: _Step) -> bool:
+    """Of pods that end at one instant the one that succeeded ends last: which is named first decides nothing."""
+    return step.what == "pod over" and isinstance(step.subject, PodCourse) and step.subject.phase == "Succeeded"
 
 
 def _take(step: _Step, now_ms: int, standing: Standing, stays: Stays) -> None:

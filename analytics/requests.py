@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterable
 from analytics.claims import claimed_micro_gpus
 from analytics.history import Catalog, History, WorkloadFacts
 from domain import objects
+from domain.facts import Moment
 
 # Job objects whose members are useful only together; a plain Job grows into its pods, and so does what
 # is known by references only.
@@ -132,7 +133,9 @@ def _pod_micro_gpus(catalog: Catalog, pod: History) -> int | None:
     body = pod.latest
     if not isinstance(body, objects.Pod):
         return 0
-    return catalog.micro_gpus(body.gpu_requests, catalog.at(body.node, pod.created_ms) if body.node else None)
+    bound = pod.first(Moment.BOUND)
+    stretch = catalog.at(bound.subject, pod.created_ms) if bound and bound.subject else None
+    return catalog.micro_gpus(body.gpu_requests, stretch)
 
 
 def _times(quantity: int | None, count: int) -> int | None:

@@ -5,6 +5,7 @@ What was told to us is taken in as an object of our own, so that it takes the wa
 journal, the commit, the count of what was set aside.
 """
 
+import re
 from collections.abc import Callable, Sequence
 
 import msgspec
@@ -50,19 +51,15 @@ class Annotations:
 
     def __init__(self, keys: Sequence[str] = (ANNOTATION,)) -> None:
         self._keys = keys
-        self._written_keys = [key.encode() for key in keys]
+        # JSON writes a key in one way, unless there is a backslash.
+        telling = [re.escape(part.encode()) for part in ("\\", *keys)]
+        self._may_tell = re.compile(b"|".join(telling)).search
         self._refused: dict[tuple[str, str], str] = {}
 
     def stamps(self, metadata: Metadata) -> Sequence[tuple[str, str]]:
         """The annotations of an object that tell of a checkpoint: the key, and what is written there."""
-        written = bytes(metadata.written_annotations)
-        # Nearly no object has one. JSON writes a key in one way, unless there is a backslash.
-        if b"\\" not in written:
-            for key in self._written_keys:
-                if key in written:
-                    break
-            else:
-                return ()
+        if not self._may_tell(metadata.written_annotations):
+            return ()  # nearly every object
         found = metadata.annotations or {}
         return [(key, found[key]) for key in self._keys if found.get(key)]
 

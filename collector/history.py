@@ -24,22 +24,26 @@ class _Past(Struct, frozen=True, gc=False):
     amount: int | None
 
 
-# What a transition is compared with: others of its moment, and of its subject where it may come again.
-_Place: TypeAlias = str | tuple[str, str]
+# What a transition that may come again is compared with: others of its moment and subject.
+_Place: TypeAlias = tuple[str, str]
 
 
 class History:
     """Transitions of one object, in the order in which they were taken."""
 
-    __slots__ = ("_earlier", "_latest")
+    __slots__ = ("_earlier", "_latest", "once")
 
     def __init__(self, keys: Iterable[TransitionKey] = ()) -> None:
+        # Moments that happened and cannot again: most of what a reading shows.
+        self.once: set[Moment | str] = set()
         self._latest: dict[_Place, _Past] = {}
         # Most places see one transition only, and most objects need no list.
         self._earlier: dict[_Place, list[_Past]] | None = None
         for _, moment, subject, state, reason, at_ms, amount in keys:
-            place = moment if moment in _ONCE else (moment, subject)
-            self._take(place, _Past(state, reason, at_ms, amount))
+            if moment in _ONCE:
+                self.once.add(moment)
+            else:
+                self._take((moment, subject), _Past(state, reason, at_ms, amount))
 
     def news(self, read: Transition, last_sight_ms: int | None) -> Transition | None:
         """
@@ -54,25 +58,30 @@ class History:
             `earliest_ms` is the last sight, or the object's creation if that is later.
         """
         moment = read.moment
-        place: _Place = moment if moment in _ONCE else (moment, read.subject)
-        latest = self._latest.get(place)
+        if moment in self.once:
+            return None
         added = read
-        if latest is not None:
-            if place is moment or (
-                latest.at_ms == read.at_ms
-                and latest.state == read.state
-                and latest.reason == read.reason
-                and latest.amount == read.amount
-            ):
-                return None  # by far the commonest
-            again = _added(read, [*(self._earlier or {}).get(place, ()), latest])
-            if again is None:
-                return None
-            added = again
+        if moment in _ONCE:
+            self.once.add(moment)
+        else:
+            place = moment, read.subject
+            latest = self._latest.get(place)
+            if latest is not None:
+                if (
+                    latest.at_ms == read.at_ms
+                    and latest.state == read.state
+                    and latest.reason == read.reason
+                    and latest.amount == read.amount
+                ):
+                    return None
+                again = _added(read, [*(self._earlier or {}).get(place, ()), latest])
+                if again is None:
+                    return None
+                added = again
+            self._take(place, _Past(added.state, added.reason, added.at_ms, added.amount))
         earliest_ms = added.earliest_ms
         if earliest_ms is not None and last_sight_ms is not None and last_sight_ms > earliest_ms:
             added = replace(added, earliest_ms=min(last_sight_ms, added.at_ms))
-        self._take(place, _Past(added.state, added.reason, added.at_ms, added.amount))
         return added
 
     def _take(self, place: _Place, past: _Past) -> None:

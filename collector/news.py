@@ -55,6 +55,8 @@ class News:
             if isinstance(fact, Transition):
                 if fact.uid is not uid:
                     uid, history = fact.uid, self._history(fact.uid)
+                if fact.moment in history.once:
+                    continue  # by far the commonest
                 added = history.news(fact, last_sight_ms)
                 if added is not None:
                     self._batch.transitions.append(added)

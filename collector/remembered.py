@@ -18,10 +18,13 @@ class _Kept(msgspec.Struct, Generic[Made], frozen=True, gc=False):
 
 class Remembered(Generic[Made]):
     """
-    A pure function of an object's parts as written, asked anew only when one was written differently.
+    A function of an object's parts as written, asked anew only when one was written differently.
 
     Parts are looked up by the object's uid and then compared: to compare 2 KB takes a quarter of the
     time that their hash would. An object is forgotten when so many others were read since.
+
+    `make` is given what it made of the object before, or None, and then the parts. It may take over what
+    stayed the same; what it makes must not depend on it.
     """
 
     def __init__(self, make: Callable[..., Made], objects: int = _OBJECTS) -> None:
@@ -39,9 +42,8 @@ class Remembered(Generic[Made]):
         if kept is None and (kept := self._old.get(uid)) is not None and kept.written == written:
             self._keep(uid, kept)
             return kept.made
-        made = self._make(*written)
-        # A part as decoded would keep the whole line that it is a piece of.
-        copies = tuple(part.copy() if isinstance(part, msgspec.Raw) else part for part in written)
+        copies = _copied(written, kept.written if kept is not None else ())
+        made = self._make(kept.made if kept is not None else None, *copies)
         self._keep(uid, _Kept(copies, made))
         return made
 
@@ -49,3 +51,15 @@ class Remembered(Generic[Made]):
         if len(self._young) >= self._objects:
             self._old, self._young = self._young, {}
         self._young[uid] = kept
+
+
+def _copied(written: tuple[Written, ...], before: tuple[Written, ...]) -> tuple[Written, ...]:
+    """The parts, to keep: one as decoded would keep the whole line that it is a piece of."""
+    if len(before) != len(written):
+        before = (None,) * len(written)
+    return tuple(
+        [
+            old if old == new else new.copy() if isinstance(new, msgspec.Raw) else new
+            for new, old in zip(written, before, strict=True)
+        ]
+    )

@@ -45,12 +45,12 @@ class Pod(Struct, frozen=True, kw_only=True, gc=False):
     main ones, all of which must have started before the pod runs. `queue` is the one that a label
     for KAI or YuniKorn names, `scheduling_group` the in-tree PodGroup. `gpu_model`, `milli_cpus`
     and `nodes` are told by tables of other schedulers only, of which a pod is a whole stay; the counts
-    take no room in what is kept of all other pods. Without a `placement` any untainted node will do.
+    take no room in what is kept of all other pods. Without a `placement` any untainted node will do. Its own
+    node is told by its binding alone, so that a bound pod still says the same of itself.
     """
 
     owner: Owner | None
     labels: Labels
-    node: str
     gpu_requests: Resources
     gates: tuple[str, ...]
     scheduler: str

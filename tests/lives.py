@@ -54,7 +54,6 @@ def pod_body(*, gpus: int = 1, gates: tuple[str, ...] = (), **more: object) -> o
     body = objects.Pod(
         owner=None,
         labels={},
-        node="",
         gpu_requests={"nvidia.com/gpu": gpus},
         gates=gates,
         scheduler="default-scheduler",

@@ -246,7 +246,6 @@ def _pod_body(row: JobRow, *, gates: tuple[str, ...]) -> Pod:
     return Pod(
         owner=Owner(api_group="", kind=JOB, name=row.job, uid=job_uid(row)),
         labels={},
-        node=row.node,
         gpu_requests=row.gpus,
         gates=gates,
         scheduler="",

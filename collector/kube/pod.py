@@ -92,11 +92,16 @@ _CLAIMS = msgspec.json.Decoder(list[ClaimStatus] | None)
 
 
 class Said(msgspec.Struct, frozen=True, gc=False):
-    """What a pod says of itself: its body as text, and what its transitions need of it."""
+    """
+    What a pod says of itself: its body as text, and what its transitions need of it.
+
+    `asked` are the parts of which all but the node was made.
+    """
 
     body: bytes
     node: str
     sidecars: frozenset[str | None]
+    asked: tuple[object, ...]
 
 
 def facts(raw: RawPod, observed_ms: int) -> list[Fact]:
@@ -262,7 +267,8 @@ def _deletion(metadata: Metadata, creation: Transition) -> list[Transition]:
     return [request]
 
 
-def _said(
+def _said(  # noqa: PLR0913, PLR0917 - the parts of a pod
+    before: Said | None,
     namespace: str | None,
     written_labels: msgspec.Raw,
     written_annotations: msgspec.Raw,
@@ -271,6 +277,10 @@ def _said(
     written_claims: msgspec.Raw,
 ) -> Said:
     spec = _SPEC.decode(written_spec) if written_spec and written_spec != NULL else PodSpec()
+    node, spec.node_name = spec.node_name or "", None
+    asked = (namespace, written_labels, written_annotations, written_owners, written_claims, spec)
+    if before is not None and before.asked == asked:  # it was bound
+        return Said(body=before.body, node=node, sidecars=before.sidecars, asked=before.asked)
     claims = _CLAIMS.decode(written_claims) if written_claims else None
     body = _body(
         namespace or "",
@@ -282,10 +292,11 @@ def _said(
     )
     return Said(
         body=body_text(body),
-        node=spec.node_name or "",
+        node=node,
         sidecars=frozenset(
             [one.name for one in spec.init_containers or () if one.restart_policy == "Always"]
         ),
+        asked=asked,
     )
 
 
@@ -304,7 +315,6 @@ def _body(
     return Pod(
         owner=next(owners_of(owners, controller_only=True), None),
         labels=labels,
-        node=spec.node_name or "",
         gpu_requests=kai_requests(namespace, annotations, effective_gpu_requests(spec)),
         gates=tuple([gate.name or "" for gate in spec.scheduling_gates or ()]),
         containers=max(len(spec.containers or ()), 1),

@@ -1,6 +1,6 @@
 """Laws of the lifecycle, on random facts: also on facts that no sane cluster would produce."""
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from analytics.history import Catalog, History, NodeStretch, WorkloadFacts
@@ -132,7 +132,17 @@ def test_what_pods_hold_sums_to_what_attempts_hold(facts: WorkloadFacts) -> None
         assert attempt.end_ms == (max(known) if len(known) == len(ends) else None)
 
 
+# Two pods of which one failed and one succeeded in the same instant.
+ONE_OF_TWO = workload_facts(
+    pod("a", 0, bound_s=1, runs=[(2, 3, 1)], ended=(3, "Failed")),
+    pod("b", 0, bound_s=1, runs=[(2, 3, 0)], ended=(3, "Succeeded")),
+    uid="w",
+    catalog=CATALOG,
+)
+
+
 @given(workloads())
+@example(ONE_OF_TWO)
 def test_a_life_does_not_depend_on_the_order_in_which_objects_are_given(facts: WorkloadFacts) -> None:
     turned = workload_facts(*facts.queueing, *reversed(facts.pods), uid="w", catalog=CATALOG)
     assert live(turned).spans == live(facts).spans

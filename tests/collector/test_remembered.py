@@ -13,9 +13,11 @@ class Counted:
 
     def __init__(self) -> None:
         self.times = 0
+        self.before: bytes | None = None
 
-    def __call__(self, *written: msgspec.Raw) -> bytes:
+    def __call__(self, before: bytes | None, *written: msgspec.Raw) -> bytes:
         self.times += 1
+        self.before = before
         return b"".join(map(bytes, written))
 
 
@@ -31,6 +33,16 @@ def test_a_part_that_is_written_differently_is_read() -> None:
     remembered = Remembered(Counted())
     told = [remembered.of("u", part, ONE) for part in (ONE, TWO, ONE)]
     assert told == [b'{"a":1}{"a":1}', b'{"a":2}{"a":1}', b'{"a":1}{"a":1}']
+
+
+def test_what_was_made_before_is_there_to_build_on() -> None:
+    counted = Counted()
+    remembered = Remembered(counted)
+    told = []
+    for part in (ONE, TWO):
+        remembered.of("u", part)
+        told.append(counted.before)
+    assert told == [None, b'{"a":1}']
 
 
 def test_two_objects_with_one_uid_are_told_apart_by_their_parts() -> None:
@@ -50,7 +62,8 @@ def test_an_object_is_kept_while_it_is_asked_for_and_forgotten_after_so_many_oth
 
 
 def test_what_could_not_be_read_is_tried_again() -> None:
-    decode = Remembered(msgspec.json.Decoder(dict[str, int]).decode)
+    decoder = msgspec.json.Decoder(dict[str, int])
+    decode = Remembered(lambda _, part: decoder.decode(part))
     for _ in range(2):
         with pytest.raises(msgspec.ValidationError):
             decode.of("u", msgspec.Raw(b"[]"))
