@@ -229,6 +229,9 @@ class Answers(Protocol):
     def workload(self, uid: str, as_of_ms: int | None = None) -> Record | None:
         """One workload with its spans and attempts; None where there is none."""
 
+    def why(self, uid: str, as_of_ms: int | None = None) -> Record | None:
+        """Why one workload waits, with who holds what it needs; None where there is none."""
+
     def pending_workloads(self, question: ListQuestion) -> Listing:
         """A page of the workloads that wait for quota, in Kueue's order; `states` and `sort` do not count."""
 

@@ -56,6 +56,8 @@ FILTER_PARAMETERS = tuple(
     Parameter(name=short, description=f"The same as {name}.", many=True) for short, name in ALIASES.items()
 )
 USER = Parameter(name="user", description="Only workloads of this user; empty: of an unknown one.", many=True)
+NAME = Parameter(name="name", description="Only workloads of this name.", many=True)
+NAMESPACE = Parameter(name="namespace", description="Only workloads in this namespace.", many=True)
 STATE = Parameter(
     name="state",
     description=f"Only workloads in this state at as_of; {WAITING}: in any in which one waits.",
@@ -99,7 +101,8 @@ STATEMENT_PARAMETERS = (
     ),
 )
 PENDING_PARAMETERS = (AS_OF, PAGE, PAGE_SIZE, *FILTER_PARAMETERS, USER)
-LIST_PARAMETERS = (AS_OF, STATE, SORT, PAGE, PAGE_SIZE, *FILTER_PARAMETERS, USER)
+_OF_LISTS = (USER.name, NAME.name, NAMESPACE.name)
+LIST_PARAMETERS = (AS_OF, STATE, SORT, PAGE, PAGE_SIZE, *FILTER_PARAMETERS, USER, NAME, NAMESPACE)
 
 
 def nearest(given: str, known: Sequence[str]) -> str:
@@ -174,7 +177,7 @@ def list_question(query: QueryParams) -> ListQuestion:
         as_of_ms=as_of(query),
         states=states,
         filters=filters_of(
-            {name: query.getlist(name) for name in (*FILTERS, *ALIASES, USER.name) if name in query}
+            {name: query.getlist(name) for name in (*FILTERS, *ALIASES, *_OF_LISTS) if name in query}
         ),
         sort=query.get("sort") or ListQuestion(states=()).sort,
         page=_one(query, "page", lambda text: _count("page", text)) or 1,

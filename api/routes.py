@@ -58,6 +58,10 @@ def _workload(answers: Answers, request: Request) -> Record | None:
     return answers.workload(request.path_params["uid"], parameters.as_of(request.query_params))
 
 
+def _why(answers: Answers, request: Request) -> Record | None:
+    return answers.why(request.path_params["uid"], parameters.as_of(request.query_params))
+
+
 def _pending_workloads(answers: Answers, request: Request) -> Record:
     return answers.pending_workloads(parameters.list_question(request.query_params)).document()
 
@@ -138,6 +142,16 @@ ROUTES = (
         summary="One workload with its spans and attempts",
         schema="WorkloadDetail",
         answer=_workload,
+        parameters=(parameters.AS_OF,),
+        path_parameter="uid",
+        formats=DOCUMENT_FORMATS,
+    ),
+    ApiRoute(
+        path="/api/v1/workloads/{uid}/why",
+        name="why",
+        summary="Why one workload waits: the reasons with evidence and remedy, and who holds what it needs",
+        schema="WorkloadWhy",
+        answer=_why,
         parameters=(parameters.AS_OF,),
         path_parameter="uid",
         formats=DOCUMENT_FORMATS,

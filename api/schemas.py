@@ -8,6 +8,7 @@ from analytics.denials import Denier
 from analytics.quota.movements import Kind as ProposalKind
 from analytics.quota.proposal import ProposalState
 from analytics.wastage.causes import Cause
+from api import why
 from api.answers import SourceState
 from domain.gpu_fault import FaultKind
 from domain.workload import Outcome, ServiceClass, State
@@ -267,6 +268,8 @@ SCHEMAS: Schema = {
         },
         _bounds("ended_at"),
     ),
+    "WaitFinding": why.FINDING,
+    "WorkloadWhy": why.schema(_QUEUE_POSITION),
     "PendingWorkload": _object(
         {
             **dict.fromkeys(("cluster", "queue", "uid", "kind", "namespace", "name", "team", "user"), TEXT),

@@ -16,6 +16,7 @@ from typing import TypeAlias
 from analytics.folding import OTHERS
 from api.answers import Answers, Filters, Listing, ListQuestion, MetricAnswer, Question, Record
 from api.viewer import Viewer
+from api.why import folded
 from domain.checkpoint import CheckpointReport
 from domain.errors import ForbiddenError
 from domain.metric import Metric
@@ -83,6 +84,11 @@ class ResearcherAnswers:
             for attempt in found["attempts"]
         ]
         return found | {"attempts": attempts}
+
+    def why(self, uid: str, as_of_ms: int | None = None) -> Record | None:
+        """Why an own workload waits; those others that it waits for are told in sums."""
+        found = self._all.why(uid, as_of_ms)
+        return folded(found, self._viewer.sees) if found and self._viewer.sees(found["team"]) else None
 
     def chargeback(self, month: str, question: Question) -> Record:
         """

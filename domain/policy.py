@@ -19,11 +19,11 @@ LENGTHS: Final = (
     *("event_source_stale_after", "gpu_source_stale_after", "gpu_source_gone_after", "buy_wait"),
     *("startup_limit", "idle_after", "long_run", "long_run_checkpoint_budget"),
     *("assumed_checkpoint_interval", "short_run", "quota_proposal_expires_after"),
-    *("protection_window", "scheduler_stalled_after", "slowdown_shortest_run"),
+    *("protection_window", "scheduler_stalled_after", "slowdown_shortest_run", "ageing_every"),
 )
 RATIOS: Final = (
     *("interactive_reserve_ratio", "domination_ratio", "lint_one_class_ratio", "queue_cap_warn_ratio"),
-    *("buy_held_ratio", "buy_productive_ratio", "erosion_from_ratio"),
+    *("buy_held_ratio", "buy_productive_ratio", "erosion_from_ratio", "ageing_ratio"),
     *("quota_tolerated_ratio", "quota_largest_penalty", "quota_step", "quota_floor", "quota_least_coverage"),
 )
 # Shares under or above which something is accused: with 0 all would be, or nothing.
@@ -101,6 +101,9 @@ class Policy:
     protection_window: timedelta = timedelta(hours=4)
     # A scheduler that binds nothing for so long, while work waits that it could place, has stalled.
     scheduler_stalled_after: timedelta = timedelta(minutes=5)
+    # What age adds to a priority: after each such length of waiting a share of the class value more.
+    ageing_every: timedelta = timedelta(hours=6)
+    ageing_ratio: float = 0.10
     # The part of a pool kept for interactive work; what it may preempt counts as room only if told so.
     interactive_reserve_ratio: float = 0.20
     reserve_counts_preemptible: bool = False

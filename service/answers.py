@@ -29,6 +29,7 @@ from service import (
     refusals,
     sources,
     unknown_names,
+    why,
     workloads,
 )
 from service.alarms import Alarms
@@ -159,6 +160,10 @@ class Answers:
     def workload(self, uid: str, as_of_ms: int | None = None) -> Record | None:
         """One workload with its spans and attempts; None where there is none."""
         return workloads.detail(self.store, uid, self.as_of_ms(as_of_ms))
+
+    def why(self, uid: str, as_of_ms: int | None = None) -> Record | None:
+        """Why one workload waits; None where there is none."""
+        return why.document(self.store, uid, self.as_of_ms(as_of_ms), self.policy)
 
     def pending_workloads(self, question: ListQuestion) -> Listing:
         """A page of the workloads that wait for quota, in Kueue's order."""

@@ -212,15 +212,24 @@ class Order:
         store: has both.
         as_of_ms: when they wait.
         uid: the workload that is asked for, and `queue` its queue; without them all are known.
+        ours: how many come before it by us, where the caller has counted them.
     """
 
     def __init__(
-        self, store: Store, as_of_ms: int, *, uid: str | None = None, queue: str | None = None
+        self,
+        store: Store,
+        as_of_ms: int,
+        *,
+        uid: str | None = None,
+        queue: str | None = None,
+        ours: Mapping[tuple[str, str], Mapping[str, Any]] | None = None,
     ) -> None:
         asked = {"as_of_ms": as_of_ms}
         self._as_of_ms = as_of_ms
         self._told = _by_workload(store.rows(_TOLD, asked | {"uid": uid}))
-        self._ours = _by_workload(store.rows(_OURS, asked | {"queue": queue}))
+        if ours is None:
+            ours = _by_workload(store.rows(_OURS, asked | {"queue": queue}))
+        self._ours = ours
         self._marks = {mark["cluster"]: mark for mark in marks(store, as_of_ms)}
 
     def place(self, row: Mapping[str, Any]) -> Record | None:

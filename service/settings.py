@@ -186,6 +186,8 @@ class PolicySettings(Section):
     protected_classes: tuple[ServiceClass, ...] = _POLICY.protected_classes
     protection_window: Duration = _POLICY.protection_window
     scheduler_stalled_after: Duration = _POLICY.scheduler_stalled_after
+    ageing_every: Duration = _POLICY.ageing_every
+    ageing_ratio: Ratio = _POLICY.ageing_ratio
     gpu_hour_budgets: dict[str, dict[str, float]] = {}
     interactive_reserve_ratio: Ratio = _POLICY.interactive_reserve_ratio
     reserve_counts_preemptible: bool = _POLICY.reserve_counts_preemptible

@@ -15,10 +15,11 @@ from typing import Final, TypeAlias
 
 from analytics.evaluate import NOTHING_OBSERVED, whole
 from analytics.fairness.kueue_share import FlavorUse, WeightedShare, borrowed, weighted_share
+from analytics.fairness.kueue_tree import QueueQuota, QuotaTree
 from domain.metric import Ask, Row, Sample
 
 # Flavor and resource.
-_Kind: TypeAlias = tuple[str, str]
+Kind: TypeAlias = tuple[str, str]
 
 TERMS_AND_USES: Final = """\
 -- One row per ClusterQueue and Cohort just before $as_of_ms with its terms (what = its kind), and per queue,
@@ -58,9 +59,9 @@ class _Term:
 
     parent: str
     weight_milli: int
-    nominal: Mapping[_Kind, int]
-    lending: Mapping[_Kind, int]
-    borrowing: Mapping[_Kind, int]
+    nominal: Mapping[Kind, int]
+    lending: Mapping[Kind, int]
+    borrowing: Mapping[Kind, int]
 
 
 @dataclass(slots=True)
@@ -69,7 +70,8 @@ class KueueSite:
 
     queues: dict[str, _Term] = field(default_factory=dict)
     cohorts: dict[str, _Term] = field(default_factory=dict)
-    used: dict[str, dict[_Kind, int]] = field(default_factory=dict)
+    used: dict[str, dict[Kind, int]] = field(default_factory=dict)
+    _trees: dict[Kind, QuotaTree] = field(default_factory=dict)
 
     def uses(self, queue: str) -> list[FlavorUse]:
         """Quota and use of a queue, by flavor and resource; use without a quota Kueue does not count."""
@@ -92,64 +94,35 @@ class KueueSite:
         """Kueue's weighted share of a queue; one without a cohort has none to borrow from."""
         term = self.queues[queue]
         lendable: dict[str, int] = {}
-        if term.parent:
-            for kind in self._kinds(self._root(term.parent)):
-                most = self._most(term.parent, kind)
-                lendable[kind[1]] = lendable.get(kind[1], 0) + most
+        for kind in self.kinds if term.parent else ():
+            most = self.tree(kind).cohorts[term.parent].potential
+            lendable[kind[1]] = lendable.get(kind[1], 0) + most
         return weighted_share(self.borrowed(queue), lendable, weight_milli=term.weight_milli)
 
-    def _line(self, cohort: str) -> list[str]:
-        """A cohort and those above it; a circle, which Kueue refuses, is cut."""
-        line = [cohort]
-        while (term := self.cohorts.get(line[-1])) and term.parent and term.parent not in line:
-            line.append(term.parent)
-        return line
+    @property
+    def kinds(self) -> list[Kind]:
+        """The flavors and resources that any queue or cohort has quota of."""
+        terms = (*self.queues.values(), *self.cohorts.values())
+        return sorted({kind for term in terms for kind in term.nominal})
 
-    def _root(self, cohort: str) -> str:
-        return self._line(cohort)[-1]
-
-    def _members(self, cohort: str) -> list[_Term]:
-        return [term for term in self.queues.values() if term.parent == cohort]
-
-    def _below(self, cohort: str) -> list[str]:
-        return [name for name, term in self.cohorts.items() if term.parent == cohort and name != cohort]
-
-    def _kinds(self, cohort: str, above: tuple[str, ...] = ()) -> set[_Kind]:
-        own = self.cohorts.get(cohort)
-        found = set(own.nominal) if own else set()
-        for member in self._members(cohort):
-            found |= set(member.nominal)
-        for below in self._below(cohort):
-            if below not in above:
-                found |= self._kinds(below, (*above, cohort))
+    def tree(self, kind: Kind) -> QuotaTree:
+        """The quota of one flavor and resource; use without a quota Kueue does not count."""
+        found = self._trees.get(kind)
+        if found is None:
+            found = self._trees[kind] = QuotaTree(
+                QueueQuota(
+                    name=name,
+                    parent=term.parent,
+                    nominal=term.nominal.get(kind, 0),
+                    borrowing_limit=term.borrowing.get(kind),
+                    lending_limit=term.lending.get(kind),
+                    used=0 if is_cohort or kind not in term.nominal else self.used.get(name, {}).get(kind, 0),
+                    is_cohort=is_cohort,
+                )
+                for is_cohort, terms in ((False, self.queues), (True, self.cohorts))
+                for name, term in terms.items()
+            )
         return found
-
-    def _subtree(self, cohort: str, kind: _Kind, above: tuple[str, ...] = ()) -> int:
-        """Quota of a cohort and of what is below it, as far as that is lent to it."""
-        own = self.cohorts.get(cohort)
-        total = own.nominal.get(kind, 0) if own else 0
-        for member in self._members(cohort):
-            total += _lent(member, kind, member.nominal.get(kind, 0))
-        for below in self._below(cohort):
-            if below not in above:
-                inner = self._subtree(below, kind, (*above, cohort))
-                total += _lent(self.cohorts[below], kind, inner)
-        return total
-
-    def _most(self, cohort: str, kind: _Kind) -> int:
-        """What a cohort could have at most: its own, and what it may borrow of those above."""
-        line = self._line(cohort)
-        most = self._subtree(line[-1], kind)
-        for name in reversed(line[:-1]):
-            term, inner = self.cohorts[name], self._subtree(name, kind)
-            most += inner - _lent(term, kind, inner)
-            if kind in term.borrowing:
-                most = min(most, inner + term.borrowing[kind])
-        return most
-
-
-def _lent(term: _Term, kind: _Kind, quota: int) -> int:
-    return min(quota, term.lending[kind]) if kind in term.lending else quota
 
 
 def kueue_sites(rows: Sequence[Row]) -> dict[str, KueueSite]:

@@ -3,17 +3,18 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TypeAlias
+
+from analytics.packing import Alike, fits_together, mixes
 
 Devices: TypeAlias = Mapping[str, int]
 # A node and a GPU resource of it: where devices of one kind lie together.
 Place: TypeAlias = tuple[str, str]
 _Key: TypeAlias = tuple[tuple[tuple[str, int], ...], frozenset[str] | None]
-# Free devices of one node, resource by resource in a fixed order.
-_Room: TypeAlias = tuple[int, ...]
 
 # Placing pods of several sizes at once is bin packing: a search that takes longer is given up.
-_MOST_STEPS = 20_000
+_MOST_STEPS = 200_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,23 +84,21 @@ def is_placeable(ask: Ask, inventory: Inventory) -> bool:
     if len(ask.parts) <= 1:
         return True
     names = sorted(ask.resources)
-    parts = sorted(ask.parts, key=lambda part: sorted(part.devices.values()), reverse=True)
-    # A node on which not all of them may stand has a seat for each pod that may: one more resource a part.
-    seats = [part for part in parts if part.nodes is not None] if len({p.nodes for p in parts}) > 1 else []
-    rooms = tuple(
-        sorted(
-            tuple(devices.get(name, 0) for name in names)
-            + tuple(part.pods if part.may_use(node) else 0 for part in seats)
-            for node, devices in free.items()
-            if seats or parts[0].may_use(node)
+    wanted = tuple(part.pods for part in ask.parts)
+    # Nodes that offer as much, and take the same parts, are alike.
+    counted = Counter(
+        (
+            tuple(devices.get(name, 0) for name in names),
+            tuple(min(part.pods, holds(devices, part)) if part.may_use(node) else 0 for part in ask.parts),
         )
+        for node, devices in free.items()
     )
-    pods = [
-        tuple(part.devices.get(name, 0) for name in names) + tuple(int(part is seat) for seat in seats)
-        for part in parts
-        for _ in range(part.pods)
+    asked = [part.devices for part in ask.parts]
+    alike = [
+        Alike(nodes, most, partial(mixes, dict(zip(names, room, strict=True)), asked, most))
+        for (room, most), nodes in counted.items()
     ]
-    return _pack_first(rooms, pods) or _Search(_MOST_STEPS).fits(rooms, pods)
+    return fits_together(alike, wanted, most_steps=_MOST_STEPS) is True
 
 
 def stranded(inventory: Inventory, asks: Sequence[Ask]) -> dict[Place, int]:
@@ -135,49 +134,3 @@ def _key(part: Part) -> _Key:
 def _distinct(asks: Iterable[Ask]) -> Iterable[Ask]:
     """Workloads that ask alike are tried once."""
     return {frozenset(Counter((_key(p), p.pods) for p in ask.parts).items()): ask for ask in asks}.values()
-
-
-def _pack_first(rooms: tuple[_Room, ...], pods: Sequence[_Room]) -> bool:
-    """Whether the pods, largest first, each fit into the fullest node that still holds it."""
-    left = list(rooms)
-    for pod in pods:
-        fitting = [place for place, room in enumerate(left) if _is_within(pod, room)]
-        if not fitting:
-            return False
-        best = min(fitting, key=lambda place: sum(left[place]))
-        left[best] = _less(left[best], pod)
-    return True
-
-
-class _Search:
-    """Tries all ways to place pods; nodes that look alike are tried once."""
-
-    def __init__(self, steps: int) -> None:
-        self._steps = steps
-        self._dead: set[tuple[int, tuple[_Room, ...]]] = set()
-
-    def fits(self, rooms: tuple[_Room, ...], pods: Sequence[_Room], placed: int = 0) -> bool:
-        """Whether the pods from `placed` on fit into what is left."""
-        if placed == len(pods):
-            return True
-        self._steps -= 1
-        if self._steps < 0 or (placed, rooms) in self._dead:
-            return False
-        for room in sorted(set(rooms)):
-            if not _is_within(pods[placed], room):
-                continue
-            others = list(rooms)
-            others.remove(room)
-            left = tuple(sorted([*others, _less(room, pods[placed])]))
-            if self.fits(left, pods, placed + 1):
-                return True
-        self._dead.add((placed, rooms))
-        return False
-
-
-def _is_within(pod: _Room, room: _Room) -> bool:
-    return all(asked <= free for asked, free in zip(pod, room, strict=True))
-
-
-def _less(room: _Room, pod: _Room) -> _Room:
-    return tuple(free - asked for asked, free in zip(pod, room, strict=True))

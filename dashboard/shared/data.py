@@ -316,6 +316,15 @@ def workload(uid: str, *, as_of: str = "") -> dict[str, Json]:
     return reply
 
 
+def why(uid: str, *, as_of: str = "") -> dict[str, Json] | None:
+    """Why one workload waits; None where the API does not tell."""
+    try:
+        reply: dict[str, Json] = get(f"workloads/{quote(uid, safe='')}/why", {"as_of": as_of})
+    except NotFoundError:
+        return None
+    return reply
+
+
 def sources(*, as_of: str = "") -> dict[str, Json]:
     """How far each source was read, and what was set aside."""
     reply: dict[str, Json] = get("sources", {"as_of": as_of})

@@ -191,6 +191,11 @@ def class_name(service_class: str) -> str:
     return CLASS_NAMES.get(service_class, service_class)
 
 
+def literal(sentence: str) -> str:
+    """A sentence in which no letter acts as markup: names come from the cluster."""
+    return "".join(f"\\{letter}" if letter in "\\`*_[]<>$:#~|" else letter for letter in sentence)
+
+
 def words(code: str) -> str:
     """
     A reason or cause from the machine, readable and still recognisable.

@@ -4,7 +4,7 @@ from datetime import datetime
 
 import streamlit as st
 
-from dashboard.shared import charts, data, filters, frame, gpu_faults, gpu_time, tables, verdict
+from dashboard.shared import charts, data, filters, frame, gpu_faults, gpu_time, tables, verdict, why
 from dashboard.shared import format as text
 from dashboard.shared.data import Json, MetricInfo
 from dashboard.shared.tables import Cell, Column
@@ -35,8 +35,10 @@ def _draw(uid: str) -> None:
     if workload["skewed"]:
         st.warning(
             f"**Its time stamps contradict each other**, so no figure counts it and its waits are not known: "
-            f"{_literal(workload['skewed'])}."
+            f"{text.literal(workload['skewed'])}."
         )
+    if workload["state"] in why.STATES:
+        why.show(data.why(uid, as_of=filters.from_url("as_of")))
     _denials(workload)
     _position(workload["queue_position"])
     _facts(workload, data.registry())
@@ -52,13 +54,8 @@ def _draw(uid: str) -> None:
 
 def _verdict(workload: dict[str, Json], as_of: datetime, target_seconds: float | None) -> None:
     found = verdict.judge(workload, as_of=as_of, target_seconds=target_seconds)
-    st.title(_literal(f"{workload['namespace']}/{workload['name']}"), anchor=False)
-    (st.error if found.late else st.info)(_literal(found.sentence))
-
-
-def _literal(sentence: str) -> str:
-    # Names come from the cluster: none of their letters may act as markup.
-    return "".join(f"\\{letter}" if letter in "\\`*_[]<>$:#~|" else letter for letter in sentence)
+    st.title(text.literal(f"{workload['namespace']}/{workload['name']}"), anchor=False)
+    (st.error if found.late else st.info)(text.literal(found.sentence))
 
 
 def _denials(workload: dict[str, Json]) -> None:
@@ -67,7 +64,8 @@ def _denials(workload: dict[str, Json]) -> None:
         last = text.instant(text.parse_instant(one["last_at"]))
         often = text.count(one["count"], "time")
         st.info(
-            f"**Pods were refused** {often}, last at {last}, by {_literal(named)}: {_literal(one['text'])}"
+            f"**Pods were refused** {often}, last at {last}, by {text.literal(named)}: "
+            f"{text.literal(one['text'])}"
         )
 
 
@@ -77,10 +75,11 @@ def _position(place: dict[str, Json] | None) -> None:
     ours = f"by our order (priority, then submission) {place['ahead_by_our_order']:,}"
     if place["ahead"] is None:
         st.info(
-            f"**Workloads before it in its queue:** {ours}. Kueue's own order: {_literal(place['because'])}."
+            f"**Workloads before it in its queue:** {ours}. "
+            f"Kueue's own order: {text.literal(place['because'])}."
         )
         return
-    old = f" ({_literal(place['because'])})" if place["because"] else ""
+    old = f" ({text.literal(place['because'])})" if place["because"] else ""
     st.info(
         f"**Workloads before it in its queue:** {place['ahead']:,} by Kueue's own order, "
         f"as it was {text.duration(place['age_seconds'])} ago{old}; {ours}."
@@ -235,7 +234,7 @@ def _checkpoints(workload: dict[str, Json], as_of: datetime) -> None:
     detail = f", {newest['detail']}" if newest["detail"] else ""
     age = text.duration(verdict.seconds_between(newest["at"], None, as_of))
     st.caption(
-        f"Last checkpoint {age} ago{step}{_literal(detail)}, told by {_literal(newest['told_by'])}; "
+        f"Last checkpoint {age} ago{step}{text.literal(detail)}, told by {text.literal(newest['told_by'])}; "
         f"{text.count(len(told), 'checkpoint')} in all. What runs since then is at risk."
     )
 

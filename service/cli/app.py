@@ -21,6 +21,7 @@ from service.cli import (
     quota,
     report,
     rules,
+    why,
 )
 
 _HELP = """
@@ -31,6 +32,8 @@ See it on a sample:         gpuledger demo
 Read a recorded cluster:    gpuledger import k8s FOLDER
 
 Ask:                        gpuledger metrics queue_wait_seconds
+
+Ask why a job waits:        gpuledger why NAMESPACE/NAME
 
 Watch a live cluster:       gpuledger up --config gpuledger.yaml
 
@@ -70,6 +73,7 @@ processes.add_to(app)
 history.add_to(app)
 queries.add_to(app)
 pending.add_to(app)
+why.add_to(app)
 report.add_to(app)
 chargeback.add_to(app)
 quota.add_to(app)

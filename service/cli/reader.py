@@ -44,6 +44,9 @@ class Reader(Protocol):
     def workload(self, uid: str, as_of_ms: int | None) -> Record:
         """One workload."""
 
+    def why(self, uid: str, as_of_ms: int | None) -> Record:
+        """Why one workload waits."""
+
     def pending(self, question: ListQuestion) -> Record:
         """A page of the workloads that wait for quota."""
 
@@ -86,6 +89,14 @@ class StoreReader:
             message = f"workload {uid!r}: there is none; `gpuledger workloads` lists them"
             raise UsageError(message)
         return workload
+
+    def why(self, uid: str, as_of_ms: int | None) -> Record:
+        """Why one workload waits; raises UsageError where there is none."""
+        found = self._answers.why(uid, as_of_ms)
+        if found is None:
+            message = f"workload {uid!r}: there is none; `gpuledger workloads` lists them"
+            raise UsageError(message)
+        return found
 
     def pending(self, question: ListQuestion) -> Record:
         """A page of the workloads that wait for quota."""
@@ -143,6 +154,10 @@ class ApiReader:
     def workload(self, uid: str, as_of_ms: int | None) -> Record:
         """One workload."""
         return self._get(f"workloads/{quote(uid, safe='')}", _common(as_of_ms, {}))
+
+    def why(self, uid: str, as_of_ms: int | None) -> Record:
+        """Why one workload waits."""
+        return self._get(f"workloads/{quote(uid, safe='')}/why", _common(as_of_ms, {}))
 
     def pending(self, question: ListQuestion) -> Record:
         """A page of the workloads that wait for quota."""

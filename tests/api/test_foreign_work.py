@@ -218,6 +218,9 @@ ROUTES = (
     "workloads?queue=q-far",
     "workloads/r1",
     "workloads/b1",
+    "workloads/r1-waits/why",
+    "workloads/r2-waits/why?as_of=2026-01-02T10:45:00Z",
+    "workloads/b1-waits/why",
     "metrics/held_gpus?by=team,queue,node",
     "metrics/wasted_gpu_hours?by=node&queue=q-side",
 )  # fmt: skip

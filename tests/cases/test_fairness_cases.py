@@ -121,7 +121,7 @@ def test_f03_a_quota_cut_below_what_is_used() -> None:
     pool = Pool(capacity=PLENTY, tree=CohortTree(entities=(entity,)), hard_quota=True)
     standing = lending(pool).standings["red"]
     answer = {name: getattr(standing, name) / GPU for name in ("free_quota", "borrowed", "over_quota")}
-    del expected["why_next_job_waits"]  # for the part that explains waits
+    del expected["why_next_job_waits"]  # see test_why_cases
     check(answer, expected)
 
 

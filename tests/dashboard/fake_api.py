@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from tests.dashboard import fake_fairness, fake_faults, fake_money, fake_positions, fake_waste
+from tests.dashboard import fake_fairness, fake_faults, fake_money, fake_positions, fake_waste, fake_why
 from tests.dashboard.fake_positions import place
 
 Json = Any
@@ -345,7 +345,7 @@ def answer(  # noqa: C901, PLR0911 (one per route)
         page, size = int(query.get("page", "1")), int(query.get("page_size", "100"))
         return 200, _page(everything, scenario.as_of, page=page, size=size)
     if path.startswith("workloads/"):
-        known = {"uid-0": waiting, "uid-7": finished, "uid-9": skewed}
+        known = {"uid-0": waiting, "uid-0/why": fake_why.answer, "uid-7": finished, "uid-9": skewed}
         uid = unquote(path.removeprefix("workloads/"))
         if uid in known and filled:
             return 200, known[uid](scenario.as_of)

@@ -11,7 +11,7 @@ from streamlit.testing.v1 import AppTest
 from dashboard.shared import data, frame
 from dashboard.shared import format as text
 from dashboard.shared.launch import APP
-from tests.dashboard import fake_api
+from tests.dashboard import fake_api, fake_why
 from tests.dashboard.conftest import Open
 from tests.dashboard.fake_api import Scenario
 
@@ -265,3 +265,24 @@ def test_a_list_of_several_pages_opens_without_a_warning(
 @pytest.mark.parametrize("page", PAGES)
 def test_a_page_has_one_title(open_page: Open, page: str) -> None:
     assert len(open_page(page, Scenario(), **params(page)).title) == 1
+
+
+def test_a_job_that_waits_says_why_and_who_holds_what_it_needs(open_page: Open) -> None:
+    shown = words(open_page("job", Scenario(), uid="uid-0")).replace("\\", "")
+    expected = [
+        "Why it waits",
+        "QUOTA_EXHAUSTED** · The quota of nlp-batch is used up. What to do: Wait until work",
+        "asked 8, nominal 24",
+        fake_why.TEXT,
+        "It needs 8 GPUs, and 6 are free.",
+        "nlp/train-llm-7",
+        "2 other workloads with 8 together",
+        "batch-low 1,000, +100 for its age; outranks training (1,150) at",
+    ]
+    assert [text for text in expected if text not in shown] == []
+
+
+def test_a_job_that_ran_is_not_asked_why(open_page: Open) -> None:
+    scenario = Scenario()
+    open_page("job", scenario, uid="uid-7")
+    assert not [path for path, _ in scenario.seen if path.endswith("/why")]

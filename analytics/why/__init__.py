@@ -1,0 +1,1 @@
+"""Why a workload waits: what schedulers say, and what a search for places and quota finds."""

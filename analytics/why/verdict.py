@@ -1,0 +1,249 @@
+"""The answer in a sentence that can be read in five seconds."""
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from analytics.why.reason import BlockerKind, Finding, Reason, Value
+
+_GPU: Final = "nvidia.com/gpu"
+_NAMED: Final = 3
+
+
+def sentence(finding: Finding) -> str:
+    """
+    A finding as one would tell it.
+
+    >>> from analytics.why.reason import Source
+    >>> told = {"resource": "nvidia.com/gpu", "asked": 8, "free": 6, "missing": 2}
+    >>> sentence(Finding(reason=Reason.GPU_SHORTAGE, source=Source.PLACEMENT, evidence=told))
+    'It needs 8 GPUs, and 6 are free where it may run.'
+    """
+    return _SENTENCES[finding.reason](finding)
+
+
+def _held(finding: Finding) -> str:
+    queue = finding.evidence.get("queue")
+    if queue:
+        return f"Somebody stopped its queue {queue}."
+    check = finding.evidence.get("check")
+    return f"The admission check {check} refused it." if check else "Its owner keeps it back."
+
+
+def _gated(finding: Finding) -> str:
+    gates = _names(finding.evidence.get("gates", ()))
+    return f"It is held back by the scheduling gate {gates}." if gates else "A scheduling gate holds it back."
+
+
+def _misconfigured(finding: Finding) -> str:
+    said = finding.evidence
+    if "volume_claim" in said:
+        return f"The volume claim {said['volume_claim']} does not exist."
+    if "queue_kind" in said:
+        return f"{said['queue_kind']} {said['queue']} {said['is']}."
+    if "denied_by" in said:
+        return f"Its pods are refused by {said['denied_by']} {said['rule']}".rstrip() + "."
+    if "device_class" in said:
+        return f"The device class {said['device_class']} does not exist."
+    return _as_said("Something it refers to is wrong", finding)
+
+
+def _never(finding: Finding) -> str:
+    said, unit = finding.evidence, _unit(finding)
+    selectors = [one.name for one in finding.blockers if one.kind is BlockerKind.SELECTOR]
+    if selectors:
+        return f"It can never start: no node has {_names(selectors)}."
+    if "capacity" in said:
+        flavor = f" of flavor {said['flavor']}" if "flavor" in said else ""
+        most = f"its queue can have {said['capacity']} at most"
+        return f"It can never start: it asks {said['asked']} {unit}{flavor}, and {most}."
+    if said.get("matching_flavors") == 0:
+        return (
+            f"It can never start: queue {said['queue']} has no quota for {said['resource']} where it may go."
+        )
+    if "at_most" in said:
+        return (
+            f"It can never start: it asks {said['asked']} {unit}{_flavor(said)}, and its queue can have "
+            f"{said['at_most']} at most."
+        )
+    if "largest_free" in said and said.get("pods") == 1:
+        largest = f"the largest node where it may run has {said['largest_free']}"
+        return f"It can never start: it asks {said['asked']} {unit} on one node, and {largest}."
+    if "asked" in said:
+        return f"It can never start: it asks {said['asked']} {unit}, more than there can ever be for it."
+    return _as_said("It can never start", finding)
+
+
+def _backoff(finding: Finding) -> str:
+    word = finding.evidence.get("word")
+    return f"It failed or was thrown out{f' ({word})' if word else ''}, and waits before it is tried again."
+
+
+def _checking(finding: Finding) -> str:
+    pending = _names(finding.evidence.get("pending", ()))
+    return f"Its quota is reserved; the admission check {pending or 'that it needs'} is not passed yet."
+
+
+def _preempting(finding: Finding) -> str:
+    victims = finding.evidence.get("victims")
+    who = f"{victims} workload{'' if victims == 1 else 's'}" if victims else "others"
+    return f"Room is being made for it: {who} must leave first."
+
+
+def _quota(finding: Finding) -> str:
+    said, unit = finding.evidence, _unit(finding)
+    if "nominal" in said:
+        used = f"{said['used']} of {said['nominal']} {unit}{_flavor(said)} are in use"
+        return (
+            f"The quota of {said['queue']} is used up: {used}, it needs {said['asked']}, and may not borrow."
+        )
+    if "missing" in said:
+        return f"It waits for quota: {said['missing']} {unit}{_flavor(said)} are missing."
+    if "rule" in said:
+        return f"The quota {said['rule']} of its namespace is used up."
+    return "It waits for quota."
+
+
+def _borrowing(finding: Finding) -> str:
+    said, unit = finding.evidence, _unit(finding)
+    if "borrowing_limit" in said:
+        limit = f"may borrow {said['borrowing_limit']} {unit}{_flavor(said)} beyond its {said['nominal']}"
+        return f"Its queue {said['queue']} {limit}, uses {said['used']}, and it needs {said['asked']}."
+    return f"Its queue may not borrow more{_flavor(said)}."
+
+
+def _cohort(finding: Finding) -> str:
+    said, unit = finding.evidence, _unit(finding)
+    if "cohort_unused" in said:
+        left = f"{said['cohort_unused']} {unit}{_flavor(said)} are left to borrow in cohort {said['cohort']}"
+        return f"Its queue {said['queue']} would borrow, and {left}: {said['missing']} are missing."
+    return "Its queue would borrow, and nobody has quota to lend."
+
+
+def _behind(finding: Finding) -> str:
+    said = finding.evidence
+    ahead, queue = said.get("ahead", said.get("position")), said.get("queue")
+    strict = ", whose first must start before any other" if said.get("strict_head") else ""
+    if isinstance(ahead, int):
+        come = "workload comes" if ahead == 1 else "workloads come"
+        return f"{ahead} {come} before it in queue {queue}{strict}."
+    return "Others of its queue come first."
+
+
+def _gang(finding: Finding) -> str:
+    said = finding.evidence
+    there = said.get("members", said.get("pods"))
+    wanted = said.get("min_members", said.get("min_member", said.get("min_available")))
+    if there is not None and wanted is not None:
+        return f"It starts with all members at once: {there} of {wanted} are there."
+    return "It starts with all members at once, and some do not exist yet."
+
+
+def _nodes(finding: Finding) -> str:
+    names = [one.name for one in finding.blockers if one.kind is BlockerKind.NODE]
+    if names:
+        return f"There is room only on nodes that take no pods now: {_names(names)}."
+    return "The nodes that it could use take no pods now."
+
+
+def _constraint(finding: Finding) -> str:
+    names = [f"the {one.kind} {one.name}" for one in finding.blockers[:_NAMED]]
+    if names:
+        joined = (" and " if finding.evidence.get("drop") == "all" else " or ").join(names)
+        return f"It is kept from nodes that could take it: without {joined} it would fit."
+    if "taints" in finding.evidence:
+        return f"It does not tolerate the taint {_names(finding.evidence['taints'])}."
+    return "Its selector, or a taint that it does not tolerate, keeps it from the nodes."
+
+
+def _other(finding: Finding) -> str:
+    named = finding.evidence.get("resources")
+    lacking = (
+        list(named)
+        if isinstance(named, tuple)
+        else [
+            name.removeprefix("nodes_short_of_")
+            for name in finding.evidence
+            if name.startswith("nodes_short_of_") and not name.endswith("/gpu")
+        ]
+    )
+    return f"Nodes with free GPUs lack {_names(lacking) or 'something else that it asks'}."
+
+
+def _fragmented(finding: Finding) -> str:
+    said, unit = finding.evidence, _unit(finding)
+    if "topology" in said:
+        return f"Free room is scattered: topology {said['topology']} does not fit all of its pods."
+    if "free" not in said:
+        return "Enough GPUs are free, but they are scattered."
+    pods = said.get("pods", 1)
+    wanted = f"{said['asked']} on one node" if pods == 1 else f"{said['asked']} for {pods} pods at once"
+    scattered = f"{said['free']} {unit} are free where it may run, at most {said['largest_free']} on one node"
+    return f"Free GPUs are scattered: {scattered}, and it needs {wanted}."
+
+
+def _shortage(finding: Finding) -> str:
+    said, unit = finding.evidence, _unit(finding)
+    if "free" in said:
+        return f"It needs {said['asked']} {unit}, and {said['free']} are free where it may run."
+    return "No node has enough free GPUs for it."
+
+
+def _starting(finding: Finding) -> str:
+    image = finding.evidence.get("image")
+    if image:
+        return f"It holds its GPUs and cannot start: the image {image} cannot be pulled."
+    return "It has its GPUs, and its containers start."
+
+
+def _unknown(finding: Finding) -> str:
+    if finding.text:
+        return f"Nobody says why in words that we know: {finding.text}"
+    return "Nobody has said yet why it waits."
+
+
+def _as_said(what: str, finding: Finding) -> str:
+    return f"{what}: {finding.text}" if finding.text else f"{what}."
+
+
+def _unit(finding: Finding) -> str:
+    resource = finding.evidence.get("resource", _GPU)
+    return "GPUs" if resource == _GPU else str(resource)
+
+
+def _flavor(said: Mapping[str, Value]) -> str:
+    return f" of flavor {said['flavor']}" if "flavor" in said else ""
+
+
+def _names(names: object) -> str:
+    """
+    A few names, and how many more.
+
+    >>> _names(("a", "b", "c", "d"))
+    'a, b, c and 1 more'
+    """
+    listed = [str(name) for name in names] if isinstance(names, tuple | list) else [str(names)]
+    more = f" and {len(listed) - _NAMED} more" if len(listed) > _NAMED else ""
+    return ", ".join(listed[:_NAMED]) + more
+
+
+_SENTENCES: Mapping[Reason, Callable[[Finding], str]] = {
+    Reason.HELD_BY_OWNER: _held,
+    Reason.GATED: _gated,
+    Reason.MISCONFIGURED: _misconfigured,
+    Reason.NEVER_FITS: _never,
+    Reason.BACKOFF: _backoff,
+    Reason.ADMISSION_CHECK: _checking,
+    Reason.PREEMPTING: _preempting,
+    Reason.QUOTA_EXHAUSTED: _quota,
+    Reason.BORROWING_LIMIT: _borrowing,
+    Reason.COHORT_EXHAUSTED: _cohort,
+    Reason.BEHIND_IN_QUEUE: _behind,
+    Reason.GANG_INCOMPLETE: _gang,
+    Reason.NODE_UNAVAILABLE: _nodes,
+    Reason.CONSTRAINT: _constraint,
+    Reason.OTHER_RESOURCE: _other,
+    Reason.FRAGMENTATION: _fragmented,
+    Reason.GPU_SHORTAGE: _shortage,
+    Reason.STARTING: _starting,
+    Reason.UNKNOWN: _unknown,
+}

@@ -1,0 +1,111 @@
+"""
+What it costs to say why everybody waits: `python -m benchmarks.why [--quick]`.
+
+Reasons by placement, quota and order with their blockers, and the priority of each, for all that wait at an
+instant, in CPU time of the whole process: the tables are built anew each time. The peer walks over the nodes
+for each gang, as a scheduler does, and says only whether there is room. Exits with 1 where the goal, 10,000
+on 2,000 nodes within 2 CPU-seconds, is missed.
+"""
+
+import sys
+from collections import Counter
+from dataclasses import dataclass
+from typing import Final
+
+from analytics.why.nodes import Gang, Node, NodeStock
+from analytics.why.order import queue_order
+from analytics.why.placement import place
+from analytics.why.quota import KueueQuota
+from analytics.why.reason import Explanation, Reason, explanation
+from analytics.why.waterfall import waterfall
+from benchmarks.figures import Figure, compared, cpu_seconds, tell
+from benchmarks.waiting_city import CLASSES, City, city
+from domain.placement import Placement
+
+_AS_OF_MS: Final = 86_400_000
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How many nodes and workloads, for how many the peer walks, and how often."""
+
+    nodes: int = 2_000
+    waiting: int = 10_000
+    walked: int = 100
+    rounds: int = 3
+
+
+QUICK: Final = Size(nodes=500, waiting=2_500, walked=50, rounds=1)
+# 10,000 on 2,000 nodes in 2 CPU-seconds; smaller sites have less in common.
+GOAL: Final = 5_000
+
+
+def explained(site: City) -> list[Explanation]:
+    """The answer for everybody who waits, from the tables as they are read."""
+    stock = NodeStock(site.nodes, site.holds)
+    quota = KueueQuota(site.site)
+    behind = queue_order([one for one, _ in site.waiting], quota, strict=site.strict)
+    answers = []
+    for one, gang in site.waiting:
+        assert one.request
+        waterfall("", CLASSES, value=one.priority, waited_ms=_AS_OF_MS - one.since_ms, as_of_ms=_AS_OF_MS,
+                  submitted_ms=one.since_ms)  # fmt: skip
+        order = [behind[one.uid]] if one.uid in behind else []
+        answers.append(explanation([*place(gang, stock), *quota.findings(one.request), *order]))
+    return answers
+
+
+def walked(gang: Gang, nodes: list[Node]) -> bool:
+    """Whether a gang has room, node by node: every pod on the first node that takes it."""
+    free = {node.name: {**node.free, **node.others_free} for node in nodes}
+    for pods in gang.pod_sets:
+        placement = pods.placement or Placement()
+        asks = {**pods.devices, **pods.others}
+        left = pods.pods
+        for node in nodes:
+            room = free[node.name]
+            if not node.schedulable or not placement.allows(node.name, node.labels, node.taints):
+                continue
+            while left and all(room.get(name, 0) >= count for name, count in asks.items()):
+                for name, count in asks.items():
+                    room[name] -= count
+                left -= 1
+        if left:
+            return False
+    return True
+
+
+def figures(size: Size) -> list[Figure]:
+    """The figure: workloads explained in a CPU-second."""
+    site = city(nodes=size.nodes, waiting=size.waiting)
+    few = [gang for _, gang in site.waiting[: size.walked]]
+    ours, theirs, ratio = compared(
+        lambda: cpu_seconds(lambda: explained(site)),
+        lambda: cpu_seconds(lambda: [walked(gang, site.nodes) for gang in few]) * size.waiting / len(few),
+        rounds=size.rounds,
+    )
+    looked_at = cpu_seconds(lambda: Counter((one.queue, one.priority) for one, _ in site.waiting))
+    return [
+        Figure(
+            name="workloads explained", product=size.waiting / ours, peer=size.waiting / theirs, ratio=ratio,
+            goal=None, limit=size.waiting / looked_at, limit_of="looked at once",
+            least=GOAL if size == Size() else 0.0,
+        )
+    ]  # fmt: skip
+
+
+def reasons(size: Size) -> Counter[Reason]:
+    """How often each reason is given, first or further, so that one sees that no branch is left out."""
+    site = city(nodes=size.nodes, waiting=size.waiting)
+    return Counter(finding.reason for one in explained(site) for finding in one.findings)
+
+
+def main(arguments: list[str]) -> int:
+    """Run it, and tell how often each reason is given; gives the exit status."""
+    size = QUICK if "--quick" in arguments else Size()
+    print({str(reason): number for reason, number in reasons(size).most_common()})
+    return 0 if tell(figures(size)) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

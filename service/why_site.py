@@ -1,0 +1,195 @@
+"""A cluster just before an instant, as far as it decides who may start: nodes, holders, queues, quota."""
+
+import json
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from functools import cached_property, lru_cache
+from typing import Any, Final, TypeAlias, TypeVar
+
+import msgspec
+
+from analytics.fairness.kueue_shares import TERMS_AND_USES, KueueSite, kueue_sites
+from analytics.why.nodes import Hold, Node, NodeStock
+from analytics.why.quota import KueueQuota, takes
+from domain.facts import ObjectKind
+from domain.objects import (
+    ClusterQueue,
+    KaiQueue,
+    LocalQueue,
+    PriorityClass,
+    ResourceFlavor,
+    VolcanoQueue,
+)
+from domain.placement import Placement
+from service import why_sql
+from store.embedded import Store
+
+Row: TypeAlias = Mapping[str, Any]
+_Body = TypeVar("_Body")
+_LOCAL_QUEUE: Final = msgspec.json.Decoder(LocalQueue)
+_PLACEMENT: Final = msgspec.json.Decoder(Placement)
+_RUNS: Final = "None"
+
+
+class Site:
+    """
+    What is there in a cluster just before an instant; each part is read when it is first asked for.
+
+    Args:
+        store: has it.
+        cluster: which.
+        as_of_ms: the instant.
+    """
+
+    def __init__(self, store: Store, cluster: str, as_of_ms: int) -> None:
+        self._store = store
+        self._cluster = cluster
+        self._as_of_ms = as_of_ms
+        self._asked: dict[str, object] = {"cluster": cluster, "as_of_ms": as_of_ms}
+
+    @cached_property
+    def held(self) -> Mapping[str, Sequence[Row]]:
+        """Who holds what on which node since when, by workload."""
+        held: dict[str, list[Row]] = defaultdict(list)
+        for row in self._store.rows(why_sql.HOLDS, self._asked):
+            held[str(row["workload_uid"])].append(row)
+        return held
+
+    @cached_property
+    def stock(self) -> NodeStock:
+        """The nodes, and what is held on them."""
+        return _stock(self._store.rows(why_sql.NODES, self._asked), self.held)
+
+    @cached_property
+    def flavors(self) -> Mapping[tuple[str, str], tuple[Placement, ...]]:
+        """What each flavor of a queue wants of a node, by queue and resource."""
+        return _flavors(self._store.rows(why_sql.FLAVORS, self._asked))
+
+    @cached_property
+    def quota(self) -> KueueQuota:
+        """Kueue's quota, and what of it is reserved."""
+        rows = [
+            row for row in self._store.rows(TERMS_AND_USES, self._asked) if row["cluster"] == self._cluster
+        ]
+        return KueueQuota(kueue_sites(rows).get(self._cluster, KueueSite()))
+
+    @cached_property
+    def cluster_queues(self) -> Mapping[str, ClusterQueue]:
+        """By name."""
+        return _bodies(self._queues, ObjectKind.CLUSTER_QUEUE, ClusterQueue)
+
+    @cached_property
+    def local_queues(self) -> Mapping[tuple[str, str], LocalQueue]:
+        """By namespace and name."""
+        return {
+            (str(row["namespace"]), str(row["name"])): _LOCAL_QUEUE.decode(str(row["body"]))
+            for row in self._queues
+            if row["kind"] == ObjectKind.LOCAL_QUEUE
+        }
+
+    @cached_property
+    def resource_flavors(self) -> Mapping[str, ResourceFlavor]:
+        """By name."""
+        return _bodies(self._queues, ObjectKind.RESOURCE_FLAVOR, ResourceFlavor)
+
+    @cached_property
+    def volcano_queues(self) -> Mapping[str, VolcanoQueue]:
+        """By name."""
+        return _bodies(self._queues, ObjectKind.VOLCANO_QUEUE, VolcanoQueue)
+
+    @cached_property
+    def kai_queues(self) -> Mapping[str, KaiQueue]:
+        """By name."""
+        return _bodies(self._queues, ObjectKind.KAI_QUEUE, KaiQueue)
+
+    def priority_classes(self, kind: ObjectKind) -> Mapping[str, int]:
+        """The values of Kubernetes' or Kueue's priority classes, by name."""
+        return {name: body.value for name, body in _bodies(self._queues, kind, PriorityClass).items()}
+
+    @cached_property
+    def _queues(self) -> Sequence[Row]:
+        """The newest version of each that is there."""
+        as_of_ms = self._as_of_ms
+        newest: dict[str, Row] = {}
+        for row in self._store.kept_rows(why_sql.QUEUES, {"cluster": self._cluster}):
+            from_ms, gone_ms = int(str(row["from_ms"])), row["gone_ms"]
+            if from_ms < as_of_ms and (gone_ms is None or int(str(gone_ms)) >= as_of_ms):
+                newest[str(row["uid"])] = row
+        return list(newest.values())
+
+    def open_flavors(self, placement: Placement | None) -> frozenset[str]:
+        """The flavors into which Kueue lets such pods."""
+        return frozenset(name for name, flavor in self.resource_flavors.items() if takes(placement, flavor))
+
+    def stopped(self, namespace: str, local_queue: str, queue: str) -> str:
+        """The queue of a workload that somebody stopped, the local one or the other; empty without one."""
+        local = self.local_queues.get((namespace, local_queue))
+        if local is not None and local.stop_policy not in ("", _RUNS):
+            return local_queue
+        leads_to = local.cluster_queue if local else queue
+        body = self.cluster_queues.get(leads_to)
+        return leads_to if body is not None and body.stop_policy not in ("", _RUNS) else ""
+
+
+def _bodies(rows: Sequence[Row], kind: ObjectKind, of: type[_Body]) -> dict[str, _Body]:
+    """What objects of one kind say of themselves, by name."""
+    read = msgspec.json.Decoder(of).decode
+    return {str(row["name"]): read(str(row["body"])) for row in rows if row["kind"] == kind}
+
+
+def _stock(offered: Sequence[Row], held: Mapping[str, Sequence[Row]]) -> NodeStock:
+    by_node: dict[str, list[Row]] = defaultdict(list)
+    for row in offered:
+        by_node[str(row["node"])].append(row)
+    taken: dict[tuple[str, str], int] = defaultdict(int)
+    holds: dict[tuple[str, str], dict[str, int]] = defaultdict(dict)
+    for uid, rows in held.items():
+        for row in rows:
+            node, resource, devices = str(row["node"]), str(row["resource"]), int(row["devices"])
+            taken[node, resource] += devices
+            holds[uid, node][resource] = devices
+    nodes = [
+        Node(
+            name=name,
+            labels=labels_of(str(rows[0]["labels"])),
+            taints=taints_of(str(rows[0]["taints"])),
+            allocatable={str(row["resource"]): int(row["allocatable"]) for row in rows},
+            free={
+                str(row["resource"]): max(int(row["allocatable"]) - taken[name, str(row["resource"])], 0)
+                for row in rows
+            },
+            capacity={str(row["resource"]): int(row["capacity"]) for row in rows},
+            schedulable=bool(rows[0]["schedulable"]),
+        )
+        for name, rows in by_node.items()
+    ]
+    return NodeStock(
+        nodes, [Hold(workload_uid=uid, node=node, devices=devices) for (uid, node), devices in holds.items()]
+    )
+
+
+def _flavors(rows: Sequence[Row]) -> dict[tuple[str, str], tuple[Placement, ...]]:
+    found: dict[tuple[str, str], tuple[Placement, ...]] = {}
+    for row in rows:
+        key = (str(row["queue"]), str(row["resource"]))
+        found[key] = (*found.get(key, ()), placement_of(str(row["wants"])))
+    return found
+
+
+@lru_cache(maxsize=16_384)
+def labels_of(text: str) -> Mapping[str, str]:
+    """A node's labels as rows have them."""
+    labels: dict[str, str] = json.loads(text)
+    return labels
+
+
+@lru_cache(maxsize=4096)
+def taints_of(text: str) -> tuple[str, ...]:
+    """A node's taints as rows have them."""
+    return tuple(json.loads(text))
+
+
+@lru_cache(maxsize=16_384)
+def placement_of(text: str) -> Placement:
+    """What a pod wants of its node as rows have it; any untainted node where that is empty."""
+    return _PLACEMENT.decode(text) if text else Placement()

@@ -1,0 +1,301 @@
+"""The questions behind "why does it wait": of some workloads of a cluster, just before an instant."""
+
+import re
+from typing import Final
+
+_AMONG: Final = re.compile(r"(\S+) in \(select unnest\(\$(\w+)\)\)")
+
+
+def of_few(sql: str) -> str:
+    """
+    The same question in words that are quick where few uids are asked about; with many they are slow.
+
+    >>> of_few("where uid in (select unnest($uids))")
+    'where list_contains($uids, uid)'
+    """
+    return _AMONG.sub(r"list_contains($\2, \1)", sql)
+
+
+# One row per workload that was submitted: its newest span, and since when it has been in that state.
+COURSES: Final = """
+with spans as (
+    select
+        workload_uid,
+        state,
+        reason,
+        start_ms,
+        least(coalesce(end_ms, $as_of_ms), $as_of_ms) - start_ms as length_ms,
+        lag(state) over (partition by workload_uid order by start_ms) as before
+    from span
+    where
+        cluster = $cluster
+        and workload_uid in (select unnest($uids))
+        and start_ms < $as_of_ms
+),
+
+course as (
+    select
+        workload_uid,
+        arg_max(state, start_ms) as state,
+        arg_max(reason, start_ms) as word,
+        max(start_ms) filter (where before is null or before != state) as since_ms,
+        sum(length_ms) filter (where state in ('queued', 'checking', 'placing')) as waited_ms
+    from spans
+    group by workload_uid
+)
+
+select
+    workload.workload_uid as uid,
+    workload.kind,
+    workload.namespace,
+    workload.name,
+    workload.team,
+    workload.user_name as user,
+    workload.queue,
+    workload.priority_class,
+    workload.service_class,
+    workload.gang_size,
+    workload.requested_micro_gpus,
+    workload.submitted_ms,
+    coalesce(course.state, 'queued') as state,
+    coalesce(course.word, '') as word,
+    coalesce(course.since_ms, workload.submitted_ms) as since_ms,
+    coalesce(course.waited_ms, $as_of_ms - workload.submitted_ms)::bigint as waited_ms
+from workload
+left join course on workload.workload_uid = course.workload_uid
+where
+    workload.cluster = $cluster
+    and workload.workload_uid in (select unnest($uids))
+    and workload.submitted_ms < $as_of_ms
+order by workload.submitted_ms, workload.workload_uid
+"""
+
+# One row per object that belongs to one of the workloads.
+MEMBERS: Final = """
+select workload_uid as of_uid, object_uid as uid, kind
+from member
+where cluster = $cluster and workload_uid in (select unnest($uids))
+order by workload_uid, object_uid
+"""
+
+# One row per member: whether it was bound by then, and whether it is over.
+ENDS: Final = """
+select
+    uid,
+    count(*) filter (where moment = 'bound') > 0 as bound,
+    count(*) filter (where moment in ('ended', 'gone')) > 0 as ended
+from transition
+where
+    cluster = $cluster
+    and at_ms < $as_of_ms
+    and moment in ('created', 'bound', 'ended', 'gone')
+    and uid in (select unnest($members))
+group by uid
+"""
+
+# One row per pod, with its gates, and per Kueue Workload: what it says of itself, as JSON.
+BODIES: Final = """
+select
+    uid,
+    kind,
+    max(from_ms) as from_ms,
+    arg_max(case kind when 'Pod' then body::json ->> '$.gates' else body end, from_ms) as body
+from description
+where
+    cluster = $cluster
+    and kind in ('Pod', 'Workload')
+    and from_ms < $as_of_ms
+    and uid in (select unnest($members))
+group by uid, kind
+"""
+
+# One row per text that was written of a member, in order of time.
+SAID: Final = """
+with texts as (
+    select uid, subject as word, detail as text, reason, at_ms
+    from transition
+    where
+        cluster = $cluster
+        and moment = 'condition'
+        and state = 'False'
+        and subject in ('PodScheduled', 'QuotaReserved')
+        and detail != ''
+        and at_ms < $as_of_ms
+        and uid in (select unnest($members))
+    union all
+    select regarding_uid as uid, reason as word, note as text, reason, last_ms as at_ms
+    from event_sighting
+    where
+        cluster = $cluster
+        and last_ms < $as_of_ms
+        and last_ms >= $first_ms
+        and list_contains($words, reason)
+        and regarding_uid in (select unnest($members))
+)
+
+select distinct uid, word, text, reason, at_ms
+from texts
+order by at_ms, uid, word, text
+"""
+
+# One row per part of a workload and resource: so many pods, each of which asks so many devices.
+SHAPES: Final = """
+select workload_uid as of_uid, part, resource, pods, devices, coalesce(wants, '') as wants
+from workload_shape
+where cluster = $cluster and workload_uid in (select unnest($uids))
+order by workload_uid, part, resource
+"""
+
+# One row per pod and resource that it asks.
+ASKS: Final = """
+select workload_uid as of_uid, pod_uid, resource, devices, coalesce(wants, '') as wants
+from pod_device
+where cluster = $cluster and workload_uid in (select unnest($uids))
+order by workload_uid, pod_uid, resource
+"""
+
+# One row per node and resource that it offers.
+NODES: Final = """
+select
+    node,
+    resource,
+    capacity,
+    allocatable,
+    schedulable,
+    coalesce(labels, '{}') as labels,
+    coalesce(taints, '[]') as taints
+from node_device
+where cluster = $cluster and start_ms < $as_of_ms and coalesce(end_ms >= $as_of_ms, true)
+order by node, resource
+"""
+
+# One row per workload, node and resource: what it holds there, and since when.
+HOLDS: Final = """
+select
+    workload_uid,
+    node,
+    resource,
+    sum(devices)::bigint as devices,
+    min(bound_ms) as since_ms
+from device_holding
+where cluster = $cluster and bound_ms < $as_of_ms and coalesce(released_ms >= $as_of_ms, true)
+group by workload_uid, node, resource
+order by workload_uid, node, resource
+"""
+
+# One row per queue, resource and flavor in its quota, with what its pods want of a node.
+FLAVORS: Final = """
+select queue, resource, flavor, wants
+from queue_flavor
+where cluster = $cluster and start_ms < $as_of_ms and coalesce(end_ms >= $as_of_ms, true)
+order by queue, resource, flavor
+"""
+
+# One row per version of a queue, flavor or priority class, oldest first: what it says of itself, as JSON. It
+# asks for no instant, so that it is read once between two commits.
+QUEUES: Final = """
+select
+    object_state.uid,
+    object_state.kind,
+    object_state.namespace,
+    object_state.name,
+    object_state.gone_ms,
+    description.from_ms,
+    description.body
+from object_state
+inner join description
+    on object_state.cluster = description.cluster and object_state.uid = description.uid
+where
+    object_state.cluster = $cluster
+    and object_state.kind in (
+        'ClusterQueue', 'LocalQueue', 'ResourceFlavor', 'VolcanoQueue', 'KaiQueue', 'PriorityClass',
+        'WorkloadPriorityClass'
+    )
+    and description.kind in (
+        'ClusterQueue', 'LocalQueue', 'ResourceFlavor', 'VolcanoQueue', 'KaiQueue', 'PriorityClass',
+        'WorkloadPriorityClass'
+    )
+order by description.from_ms, object_state.uid
+"""
+
+# One row per workload with a name that the viewer may see or not: who it is.
+NAMES: Final = """
+select workload_uid as uid, namespace, name, team, user_name as user
+from workload
+where cluster = $cluster and workload_uid in (select unnest($uids))
+order by workload_uid
+"""
+
+# One row per member that a text or a scheduler names, with the workload that it belongs to.
+OWNERS: Final = """
+select object_uid as uid, workload_uid as of_uid
+from member
+where cluster = $cluster and object_uid in (select unnest($uids))
+order by object_uid
+"""
+
+# One row per workload that waits for quota, of a queue where one is named: what Kueue has of it, as JSON.
+WAITING_FOR_QUOTA: Final = """
+with queued as (
+    select workload.workload_uid, workload.queue, workload.submitted_ms
+    from workload
+    inner join span
+        on workload.cluster = span.cluster and workload.workload_uid = span.workload_uid
+    where
+        workload.cluster = $cluster
+        and ($queue is null or workload.queue = $queue)
+        and span.state = 'queued'
+        and span.start_ms < $as_of_ms
+        and coalesce(span.end_ms >= $as_of_ms, true)
+)
+
+select
+    queued.workload_uid as uid,
+    queued.queue,
+    queued.submitted_ms,
+    arg_max(description.body, description.from_ms) as body
+from queued
+inner join member
+    on queued.workload_uid = member.workload_uid and member.cluster = $cluster and member.kind = 'Workload'
+inner join description
+    on member.object_uid = description.uid and description.cluster = $cluster
+where description.from_ms < $as_of_ms
+group by queued.workload_uid, queued.queue, queued.submitted_ms
+order by queued.submitted_ms, queued.workload_uid
+"""
+
+# One row per reservation of quota in a queue that began in [$since_ms, $as_of_ms): flavor and resources.
+ADMITTED: Final = """
+select flavor, resources
+from quota_used
+where
+    cluster = $cluster
+    and queue = $queue
+    and start_ms >= $since_ms
+    and start_ms < $as_of_ms
+order by start_ms
+"""
+
+# One row per workload and flavor: the quota that it has reserved, as JSON in thousandths, and since when.
+RESERVED: Final = """
+select workload_uid as uid, queue, flavor, resources, min(start_ms) as since_ms
+from quota_used
+where cluster = $cluster and start_ms < $as_of_ms and coalesce(end_ms >= $as_of_ms, true)
+group by workload_uid, queue, flavor, resources
+order by workload_uid, flavor
+"""
+
+# One row per queue and resource: devices that its workloads hold.
+HELD_BY_QUEUE: Final = """
+select workload.queue, device_holding.resource, sum(device_holding.devices)::bigint as devices
+from device_holding
+inner join workload
+    on device_holding.cluster = workload.cluster and device_holding.workload_uid = workload.workload_uid
+where
+    device_holding.cluster = $cluster
+    and workload.queue != ''
+    and device_holding.bound_ms < $as_of_ms
+    and coalesce(device_holding.released_ms >= $as_of_ms, true)
+group by workload.queue, device_holding.resource
+order by workload.queue, device_holding.resource
+"""

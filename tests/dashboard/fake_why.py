@@ -1,0 +1,47 @@
+"""Why the workload that waits does so: its own quota is full, and one of its own team holds some of it."""
+
+from datetime import datetime
+from typing import Any
+
+TEXT = "couldn't assign flavors to pod set main: insufficient unused quota for nvidia.com/gpu, 8 more needed"
+
+
+def _finding(reason: str, sentence: str, remedy: str, **more: Any) -> dict[str, Any]:
+    told: dict[str, Any] = {"since": None, "source": "placement", "evidence": {}, "text": "", "blockers": []}
+    return {"reason": reason, "sentence": sentence, "remedy": remedy, **told, **more}
+
+
+def answer(as_of: datetime) -> dict[str, Any]:
+    """As the API tells a viewer who may not see all of those that hold quota."""
+    quota = _finding(
+        "QUOTA_EXHAUSTED",
+        "The quota of nlp-batch is used up.",
+        "Wait until work of the same queue ends.",
+        since="2026-11-01T09:00:00.000Z",
+        source="quota",
+        evidence={"asked": 8, "nominal": 24},
+        text=TEXT,
+    )
+    gpus = _finding("GPU_SHORTAGE", "It needs 8 GPUs, and 6 are free.", "Ask for fewer.")
+    holder = {"uid": "uid-7", "namespace": "nlp", "name": "train-llm-7", "team": "nlp", "user": "ann"}
+    return {
+        "as_of": as_of.isoformat(),
+        "waits": True,
+        "verdict": quota["sentence"],
+        "primary": quota,
+        "further": [gpus],
+        "holds": "quota",
+        "holders": [holder | {"amount": 16.0, "nodes": [], "since": "2026-11-01T08:00:00.000Z"}],
+        "other_holders": {"workloads": 2, "amount": 8.0},
+        "priority": {
+            "class": "batch-low",
+            "class_value": 1000,
+            "ageing_bonus": 100.0,
+            "value": 1100.0,
+            "next_class": "training",
+            "next_value": 1150,
+            "outranks_at": "2026-11-01T21:00:00.000Z",
+            "submitted_at": "2026-11-01T09:00:00.000Z",
+            "quota_used_ratio": 1.0,
+        },
+    }
