@@ -196,8 +196,9 @@ def _way_out(pod: PodCourse) -> list[tuple[str, Instant | None]]:
 
 
 def _last_word(step: _Step) -> bool:
-    """Of pods that end at one instant the one that succeeded ends last: which is named first decides nothing."""
-    return step.what == "pod over" and isinstance(step.subject, PodCourse) and step.subject.phase == "Succeeded"
+    """Of pods that end at one instant the one that succeeded ends last, whichever is named first."""
+    pod = step.subject
+    return step.what == "pod over" and isinstance(pod, PodCourse) and pod.phase == "Succeeded"
 
 
 def _take(step: _Step, now_ms: int, standing: Standing, stays: Stays) -> None:
