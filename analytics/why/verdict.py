@@ -55,21 +55,21 @@ def _never(finding: Finding) -> str:
     if "capacity" in said:
         flavor = f" of flavor {said['flavor']}" if "flavor" in said else ""
         most = f"its queue can have {said['capacity']} at most"
-        return f"It can never start: it asks {said['asked']} {unit}{flavor}, and {most}."
+        return f"It can never start: it asks {_amount(said['asked'], unit)}{flavor}, and {most}."
     if said.get("matching_flavors") == 0:
         return (
             f"It can never start: queue {said['queue']} has no quota for {said['resource']} where it may go."
         )
     if "at_most" in said:
-        return (
-            f"It can never start: it asks {said['asked']} {unit}{_flavor(said)}, and its queue can have "
-            f"{said['at_most']} at most."
-        )
+        asked = f"{_amount(said['asked'], unit)}{_flavor(said)}"
+        return f"It can never start: it asks {asked}, and its queue can have {said['at_most']} at most."
     if "largest_free" in said and said.get("pods") == 1:
         largest = f"the largest node where it may run has {said['largest_free']}"
-        return f"It can never start: it asks {said['asked']} {unit} on one node, and {largest}."
+        return f"It can never start: it asks {_amount(said['asked'], unit)} on one node, and {largest}."
     if "asked" in said:
-        return f"It can never start: it asks {said['asked']} {unit}, more than there can ever be for it."
+        return (
+            f"It can never start: it asks {_amount(said['asked'], unit)}, more than there can ever be for it."
+        )
     return _as_said("It can never start", finding)
 
 
@@ -97,7 +97,7 @@ def _quota(finding: Finding) -> str:
             f"The quota of {said['queue']} is used up: {used}, it needs {said['asked']}, and may not borrow."
         )
     if "missing" in said:
-        return f"It waits for quota: {said['missing']} {unit}{_flavor(said)} are missing."
+        return f"It waits for quota: it misses {_amount(said['missing'], unit)}{_flavor(said)}."
     if "rule" in said:
         return f"The quota {said['rule']} of its namespace is used up."
     return "It waits for quota."
@@ -106,7 +106,9 @@ def _quota(finding: Finding) -> str:
 def _borrowing(finding: Finding) -> str:
     said, unit = finding.evidence, _unit(finding)
     if "borrowing_limit" in said:
-        limit = f"may borrow {said['borrowing_limit']} {unit}{_flavor(said)} beyond its {said['nominal']}"
+        limit = (
+            f"may borrow {_amount(said['borrowing_limit'], unit)}{_flavor(said)} beyond its {said['nominal']}"
+        )
         return f"Its queue {said['queue']} {limit}, uses {said['used']}, and it needs {said['asked']}."
     return f"Its queue may not borrow more{_flavor(said)}."
 
@@ -114,8 +116,8 @@ def _borrowing(finding: Finding) -> str:
 def _cohort(finding: Finding) -> str:
     said, unit = finding.evidence, _unit(finding)
     if "cohort_unused" in said:
-        left = f"{said['cohort_unused']} {unit}{_flavor(said)} are left to borrow in cohort {said['cohort']}"
-        return f"Its queue {said['queue']} would borrow, and {left}: {said['missing']} are missing."
+        left = f"has {_amount(said['cohort_unused'], unit)}{_flavor(said)} left, {said['missing']} too few"
+        return f"Its queue {said['queue']} would borrow, and cohort {said['cohort']} {left}."
     return "Its queue would borrow, and nobody has quota to lend."
 
 
@@ -184,7 +186,7 @@ def _fragmented(finding: Finding) -> str:
 def _shortage(finding: Finding) -> str:
     said, unit = finding.evidence, _unit(finding)
     if "free" in said:
-        return f"It needs {said['asked']} {unit}, and {said['free']} are free where it may run."
+        return f"It needs {_amount(said['asked'], unit)}, and {said['free']} are free where it may run."
     return "No node has enough free GPUs for it."
 
 
@@ -208,6 +210,16 @@ def _as_said(what: str, finding: Finding) -> str:
 def _unit(finding: Finding) -> str:
     resource = finding.evidence.get("resource", _GPU)
     return "GPUs" if resource == _GPU else str(resource)
+
+
+def _amount(number: Value, unit: str) -> str:
+    """
+    So many of what is counted.
+
+    >>> _amount(1, "GPUs"), _amount(3, "GPUs"), _amount(1, "nvidia.com/mig-1g.5gb")
+    ('1 GPU', '3 GPUs', '1 nvidia.com/mig-1g.5gb')
+    """
+    return f"{number} {'GPU' if (number, unit) == (1, 'GPUs') else unit}"
 
 
 def _flavor(said: Mapping[str, Value]) -> str:
