@@ -21,7 +21,8 @@ select
         case when start_ms < $window_start_ms and coalesce(end_ms >= $window_start_ms, true) then 1 else 0 end
     ) as waited
 from waiting_span
-where start_ms < $as_of_ms and coalesce(end_ms >= $window_start_ms, true)
+where
+    start_ms < $as_of_ms and coalesce(end_ms >= $window_start_ms, true) and open_until_ms >= $window_start_ms
 group by cluster, queue, service_class, priority_class, team, workload_uid
 union all
 select distinct
@@ -32,8 +33,7 @@ select distinct
     team,
     0 as waits,
     0 as waited
-from gpu_workload
-where submitted_ms < $as_of_ms
+from seen_before($as_of_ms)
 """
 DIMENSIONS = ("cluster", "queue", "service_class", "priority_class", "team")
 

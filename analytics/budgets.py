@@ -29,10 +29,10 @@ with piece as (
     where
         bound_ms < $as_of_ms
         and coalesce(released_ms > least($day_start_ms, $week_start_ms, $month_start_ms), true)
+        and open_until_ms >= least($day_start_ms, $week_start_ms, $month_start_ms)
     union all
     select distinct team, 0 as micro_gpus, $as_of_ms as bound_ms, $as_of_ms as until_ms
-    from gpu_workload
-    where submitted_ms < $as_of_ms
+    from seen_before($as_of_ms)
 )
 
 select

@@ -18,7 +18,7 @@ with clock as (
             case when waits then least(coalesce(end_ms, $as_of_ms), $as_of_ms) - start_ms else 0 end
         ) as waited_ms
     from workload_span
-    where start_ms < $as_of_ms
+    where start_ms < $as_of_ms and open_until_ms >= $window_start_ms
     group by cluster, workload_uid
 )
 
@@ -42,6 +42,7 @@ inner join clock
     on gpu_workload.cluster = clock.cluster and gpu_workload.workload_uid = clock.workload_uid
 where
     gpu_workload.submitted_ms < $as_of_ms
+    and gpu_workload.open_until_ms >= $window_start_ms
     and clock.waiting_ms is not null
     and coalesce(gpu_workload.first_placed_ms >= $window_start_ms, true)
     and coalesce(gpu_workload.ended_ms >= $window_start_ms, true)

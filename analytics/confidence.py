@@ -7,24 +7,25 @@ Crowley 1982. Klein and Moeschberger, sections 4.3 and 4.5. Definitions name non
 (`conf.type = "log-log"`) take the same.
 """
 
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from analytics.censored import Stay, steps
+import numpy as np
+
+from analytics.censored import Curve, Flags, Floats, Longs, Stay, Stays
 
 # The normal deviate of a two-sided 95 %.
 _Z: Final = 1.959963984540054
 
 
 class Limits(NamedTuple):
-    """The survival curve after a jump, with the limits between which it lies with 95 % confidence."""
+    """The survival curve after each jump, with the limits between which it lies with 95 % confidence."""
 
-    age_ms: int
-    survival: float
-    low: float
-    high: float
+    age_ms: Longs
+    survival: Floats
+    low: Floats
+    high: Floats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,37 +42,38 @@ class Interval:
     largest_ms: int
 
 
-def curve(stays: Sequence[Stay]) -> Iterator[Limits]:
-    """The curve with its limits; it ends where that of `survival_quantiles` does."""
-    largest = max((stay.exit_ms for stay in stays), default=0)
-    survival, variance = 1.0, 0.0
-    for step in steps(stays):
-        after = step.at_risk - step.placed
-        if not after:
-            if step.age_ms == largest:
-                # The last jump to zero has no variance: nothing bounds the curve from above.
-                yield Limits(step.age_ms, 0.0, 0.0, 1.0)
-            return
-        survival *= after / step.at_risk
-        variance += step.placed / (step.at_risk * after)
-        spread = math.exp(_Z * math.sqrt(variance) / -math.log(survival))
-        yield Limits(step.age_ms, survival, survival**spread, survival ** (1 / spread))
+def limits(curve: Curve) -> Limits:
+    """The limits of a curve; after a last jump to zero there is no variance, and nothing bounds it above."""
+    taken, survival = curve.steps, curve.survival()
+    zero = int(len(taken) > 0 and taken.after[-1] == 0)
+    within = slice(0, len(taken) - zero)
+    share, after = survival[within], taken.after[within]
+    variance = np.cumsum(taken.placed[within] / (taken.at_risk[within] * after))
+    spread = np.exp(_Z * np.sqrt(variance) / -np.log(share))
+    return Limits(
+        taken.age_ms,
+        survival,
+        low=np.append(share**spread, [0.0] * zero),
+        high=np.append(share ** (1 / spread), [1.0] * zero),
+    )
 
 
-def intervals(stays: Sequence[Stay], quantiles: Sequence[float]) -> list[Interval] | None:
+def intervals(stays: Stays | Sequence[Stay], quantiles: Sequence[float]) -> list[Interval] | None:
     """The 95 % interval of each percentile; None where nothing was observed."""
-    if not stays:
+    stays = Stays.of(stays)
+    if not len(stays):
         return None
-    largest = max(stay.exit_ms for stay in stays)
-    low: dict[float, int] = {}
-    high: dict[float, int] = {}
-    for limits in curve(stays):
-        for quantile in quantiles:
-            if limits.low <= 1 - quantile:
-                low.setdefault(quantile, limits.age_ms)
-            if limits.high <= 1 - quantile:
-                high.setdefault(quantile, limits.age_ms)
+    curve = Curve.of(stays)
+    found = limits(curve)
+
+    def first(crossed: Flags) -> int | None:
+        return int(found.age_ms[np.argmax(crossed)]) if crossed.any() else None
+
     return [
-        Interval(low_ms=low.get(quantile), high_ms=high.get(quantile), largest_ms=largest)
+        Interval(
+            low_ms=first(found.low <= 1 - quantile),
+            high_ms=first(found.high <= 1 - quantile),
+            largest_ms=curve.largest_ms,
+        )
         for quantile in quantiles
     ]

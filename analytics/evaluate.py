@@ -1,9 +1,13 @@
 """A metric's rows become samples: filters, grouping, sums. The caller reads the rows."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from typing import TypeAlias
 
+import polars as pl
+
+from analytics.frames import passing
 from analytics.targets import target
 from domain import calendar
 from domain.errors import DataError, UsageError
@@ -17,14 +21,17 @@ NOTHING_OBSERVED = "nothing of this kind was observed"
 # The column of a row with the labels that it is shown under, where they are not its own.
 SHOWN_AS = "shown as"
 
+# A frame is for metrics that compute from one.
+Rows: TypeAlias = Sequence[Row] | pl.DataFrame
 
-def evaluate(metric: Metric, rows: Sequence[Row], ask: Ask) -> list[Sample]:
+
+def evaluate(metric: Metric, rows: Rows, ask: Ask) -> list[Sample]:
     """
     The metric's samples, ordered by label; one undefined sample where there is nothing to tell.
 
     Args:
         metric: what is asked.
-        rows: what `metric.sql` gave with `parameters(metric, ask)`.
+        rows: what `query(metric, ask)`, or all of `metric.sql`, gave with `parameters(metric, ask)`.
         ask: `by` is any subset of the metric's dimensions.
 
     Raises:
@@ -32,8 +39,13 @@ def evaluate(metric: Metric, rows: Sequence[Row], ask: Ask) -> list[Sample]:
     """
     check(metric, ask)
     ask = completed(metric, ask)
-    kept = [row for row in rows if _passes(row, ask.filters)] if ask.filters else rows
-    samples = (metric.compute or (gpu_sums if metric.unit is Unit.GPUS else sums))(kept, ask)
+    if metric.compute_frame is not None:
+        samples = metric.compute_frame(passing(framed(rows), ask.filters), ask)
+    else:
+        kept = listed(rows)
+        if ask.filters and not metric.filters_itself:
+            kept = [row for row in kept if passes(row, ask.filters)]
+        samples = (metric.compute or (gpu_sums if metric.unit is Unit.GPUS else sums))(kept, ask)
     return sorted(samples, key=lambda sample: tuple(sample.labels.values()))
 
 
@@ -75,18 +87,29 @@ def parameters(metric: Metric, ask: Ask) -> dict[str, int]:
     return {name: value for name, value in known.items() if f"${name}" in metric.sql}
 
 
-def query(metric: Metric, ask: Ask) -> str:
+def query(metric: Metric, ask: Ask, *, beside: Collection[str] = ()) -> str:
     """
     The SQL of the rows that the question needs, for the caller that reads them.
 
-    Rows that add up are summed by the labels of the question, so that of a large cluster few are read.
-    Cluster and team stay: by them is told what was observed, and what a viewer may see.
+    Rows that add up are summed by the labels of the question, so that of a large cluster few are read; of
+    those that come as a frame only the columns are read that it needs. Cluster and team stay: by them is
+    told what was observed, and what a viewer may see.
+
+    Args:
+        beside: further labels to keep, for questions of other metrics that the same rows answer.
     """
-    if not metric.adds:
+    if not (metric.adds or metric.takes):
         return metric.sql
-    asked = {*ask.by, *ask.filters, *metric.unless_asked, "cluster", "team"}
+    asked = {*ask.by, *ask.filters, *metric.unless_asked, *beside, "cluster", "team"}
     apart = [name for name in dict.fromkeys((*metric.dimensions, *metric.apart))
              if name in asked or name in metric.apart]  # fmt: skip
+    if metric.takes:
+        return f"""\
+-- Of each row below what a question needs.
+select {", ".join((*apart, *metric.takes))}
+from (
+{metric.sql}) as fine
+"""  # noqa: S608 (names that metrics declare)
     summed = [f"sum({name}) as {name}" for name in metric.adds]
     return f"""\
 -- One row per combination of what a question keeps apart, summed from the finer rows below.
@@ -119,6 +142,18 @@ def exported_asks(metric: Metric, as_of_ms: int, policy: Policy) -> list[Ask]:
         )
         for length, names in classes.items()
     ]
+
+
+def framed(rows: Rows) -> pl.DataFrame:
+    """Rows as a frame, with the labels under which they are shown."""
+    if isinstance(rows, pl.DataFrame):
+        return rows
+    return pl.DataFrame([dict(shown(row)) for row in rows], infer_schema_length=None)
+
+
+def listed(rows: Rows) -> Sequence[Row]:
+    """Rows one by one."""
+    return rows.to_dicts() if isinstance(rows, pl.DataFrame) else rows
 
 
 def grouped(rows: Sequence[Row], by: tuple[str, ...]) -> Iterator[tuple[dict[str, str], list[Row]]]:
@@ -169,7 +204,8 @@ def _summed(rows: Sequence[Row], ask: Ask, *, unit: int) -> list[Sample]:
     return samples or [Sample.undefined({}, NOTHING_OBSERVED)]
 
 
-def _passes(row: Row, filters: Mapping[str, tuple[str, ...]]) -> bool:
+def passes(row: Row, filters: Mapping[str, tuple[str, ...]]) -> bool:
+    """Whether a row has, as it is shown, one of the values asked for of each label."""
     labels = shown(row)
     return all(labels[name] in wanted for name, wanted in filters.items())
 

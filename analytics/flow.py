@@ -23,6 +23,7 @@ with span as (
         start_ms < $as_of_ms
         and coalesce(end_ms > start_ms, true)
         and coalesce(end_ms >= $window_start_ms, true)
+        and open_until_ms >= $window_start_ms
 ),
 
 turn as (
@@ -59,13 +60,12 @@ select distinct
     service_class,
     priority_class,
     team,
-    case when first_placed_ms < $as_of_ms then gpu_model else '' end as gpu_model,
+    gpu_model,
     gang_size,
     0 as arrivals,
     0 as departures,
     0 as admissions
-from gpu_workload
-where submitted_ms < $as_of_ms
+from seen_before($as_of_ms)
 """
 
 

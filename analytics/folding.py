@@ -9,14 +9,14 @@ columns, on which a figure may rest, and is only shown under other labels.
 from collections.abc import Sequence
 from typing import Final
 
-from analytics.evaluate import SHOWN_AS, check, evaluate
+from analytics.evaluate import SHOWN_AS, Rows, check, evaluate, listed
 from domain.metric import LABELS, Ask, Metric, Row, Sample, Tells
 from domain.view import View
 
 OTHERS: Final = "others"
 
 
-def evaluate_seen(metric: Metric, rows: Sequence[Row], ask: Ask, view: View) -> list[Sample]:
+def evaluate_seen(metric: Metric, rows: Rows, ask: Ask, view: View) -> list[Sample]:
     """
     The metric's samples for a viewer, as `analytics.evaluate` gives them for everybody.
 
@@ -27,7 +27,7 @@ def evaluate_seen(metric: Metric, rows: Sequence[Row], ask: Ask, view: View) -> 
     return evaluate(metric, seen(metric, rows, ask, view), ask)
 
 
-def seen(metric: Metric, rows: Sequence[Row], ask: Ask, view: View) -> Sequence[Row]:
+def seen(metric: Metric, rows: Rows, ask: Ask, view: View) -> Rows:
     """
     The rows with `others` for what the viewer may not tell apart of the labels asked about.
 
@@ -41,7 +41,9 @@ def seen(metric: Metric, rows: Sequence[Row], ask: Ask, view: View) -> Sequence[
     folded = [label for label in asked if LABELS[label] in hidden and label not in metric.open_labels]
     if not folded:
         return rows
-    return [row if row.get("team") in view.teams else _folded(row, folded, metric, view) for row in rows]
+    return [
+        row if row.get("team") in view.teams else _folded(row, folded, metric, view) for row in listed(rows)
+    ]
 
 
 def _folded(row: Row, folded: Sequence[str], metric: Metric, view: View) -> Row:

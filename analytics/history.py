@@ -216,6 +216,13 @@ class WorkloadFacts:
         return tuple(history for history in self.jobs if history.kind is ObjectKind.RESOURCE_CLAIM)
 
 
+def checkpoints_ms(objects_of: Iterable[History]) -> list[int]:
+    """When one of a workload's objects said that it wrote a checkpoint, in order."""
+    return sorted(
+        {fact.at_ms for told in objects_of for fact in told.transitions if fact.moment is Moment.CHECKPOINT}
+    )
+
+
 def _owner_uid(job: History) -> str:
     body = job.latest
     return body.owner.uid if isinstance(body, objects.JobBody) and body.owner is not None else ""

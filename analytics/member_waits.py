@@ -42,6 +42,7 @@ where
     start_ms < $as_of_ms
     and coalesce(end_ms > start_ms, true)
     and coalesce(end_ms > $window_start_ms, true)
+    and open_until_ms >= $window_start_ms
 union all
 select distinct
     cluster,
@@ -49,14 +50,13 @@ select distinct
     service_class,
     priority_class,
     team,
-    case when first_placed_ms < $as_of_ms then gpu_model else '' end as gpu_model,
+    gpu_model,
     gang_size,
     null as entry_ms,
     null as exit_ms,
     false as placed,
     0 as micro_gpus
-from gpu_workload
-where submitted_ms < $as_of_ms
+from seen_before($as_of_ms)
 """
 
 

@@ -24,12 +24,31 @@ select
     node_change.gpu_model,
     node_change.node,
     node_kind.capacity_type,
-    node_change.change
+    case
+        when node_change.change = 'left' and last_pod.node is not null then 'lost' else node_change.change
+    end as change
 from node_change
 inner join node_kind
     on node_change.cluster = node_kind.cluster
     and node_change.node = node_kind.node
     and node_change.gpu_model = node_kind.gpu_model
+-- A pod that was still there as the node went.
+left join (
+    select distinct went.cluster, went.node, went.at_ms
+    from node_change as went
+    inner join pod_on_node
+        on went.cluster = pod_on_node.cluster
+        and went.node = pod_on_node.node
+        and went.at_ms > pod_on_node.bound_ms
+        and went.at_ms <= coalesce(pod_on_node.released_ms, 9223372036854775807)
+    where
+        went.at_ms >= $window_start_ms
+        and went.at_ms < $as_of_ms
+        and pod_on_node.open_until_ms >= $window_start_ms
+) as last_pod
+    on node_change.cluster = last_pod.cluster
+    and node_change.node = last_pod.node
+    and node_change.at_ms = last_pod.at_ms
 where node_change.at_ms >= $window_start_ms and node_change.at_ms < $as_of_ms
 union all
 select cluster, gpu_model, node, capacity_type, '' as change
@@ -65,7 +84,8 @@ lost as (
         cause = 'infra_lost'
         and coalesce(known_ms <= $as_of_ms, true)
         and start_ms < $as_of_ms
-        and coalesce(end_ms > $window_start_ms, true)
+        and (end_ms > $window_start_ms or end_ms is null)
+        and open_until_ms >= $window_start_ms
     group by cluster, node, gpu_model
 )
 

@@ -27,7 +27,10 @@ with began as (
         gpu_run.*,
         min(start_ms) over (partition by cluster, workload_uid, pod_uid) as first_ms
     from gpu_run
-    where start_ms < $as_of_ms and coalesce(released_ms >= $window_start_ms, true)
+    where
+        start_ms < $as_of_ms
+        and coalesce(released_ms >= $window_start_ms, true)
+        and open_until_ms >= $window_start_ms
 ),
 
 counted as (
@@ -35,13 +38,14 @@ counted as (
         cluster, queue, service_class, priority_class, team, gang_size, first_placed_ms, gpu_model,
         1 + missed as preemptions, 0 as restarts, 0 as attempts, 0 as amount, 0 as unmeasured
     from workload_preemption
-    where at_ms >= $window_start_ms and at_ms < $as_of_ms
+    where at_ms >= $window_start_ms and at_ms < $as_of_ms and open_until_ms >= $window_start_ms
     union all
     select
         cluster, queue, service_class, priority_class, team, gang_size, first_placed_ms, gpu_model,
         0, case when number > 1 then 1 else 0 end, 1, 0, 0
     from workload_attempt
-    where start_ms >= $window_start_ms and start_ms < $as_of_ms
+    where
+        start_ms >= $window_start_ms and start_ms < $as_of_ms and open_until_ms >= $window_start_ms
     union all
     select
         cluster, queue, service_class, priority_class, team, gang_size, first_placed_ms, gpu_model,
@@ -59,7 +63,10 @@ counted as (
         ),
         case when micro_gpus is null then 1 else 0 end
     from gpu_holding
-    where bound_ms < $as_of_ms and coalesce(released_ms > $window_start_ms, true)
+    where
+        bound_ms < $as_of_ms
+        and coalesce(released_ms > $window_start_ms, true)
+        and open_until_ms >= $window_start_ms
 )
 
 select

@@ -19,14 +19,18 @@ with pods as (
         workload_uid,
         max(coalesce(released_ms, $as_of_ms)) as last_held_ms
     from gpu_holding
-    where bound_ms < $as_of_ms
+    where bound_ms < $as_of_ms and open_until_ms >= $as_of_ms
     group by cluster, workload_uid
 ),
 
 unseen as (
     select distinct cluster, workload_uid
     from workload_attempt
-    where source = 'admission' and start_ms < $as_of_ms and coalesce(end_ms >= $as_of_ms, true)
+    where
+        source = 'admission'
+        and start_ms < $as_of_ms
+        and coalesce(end_ms >= $as_of_ms, true)
+        and open_until_ms >= $as_of_ms
 )
 
 select
@@ -54,7 +58,10 @@ left join pods
     on gpu_reservation.cluster = pods.cluster and gpu_reservation.workload_uid = pods.workload_uid
 left join unseen
     on gpu_reservation.cluster = unseen.cluster and gpu_reservation.workload_uid = unseen.workload_uid
-where gpu_reservation.start_ms < $as_of_ms and coalesce(gpu_reservation.end_ms >= $as_of_ms, true)
+where
+    gpu_reservation.start_ms < $as_of_ms
+    and coalesce(gpu_reservation.end_ms >= $as_of_ms, true)
+    and gpu_reservation.open_until_ms >= $as_of_ms
 union all
 select distinct
     cluster,
@@ -63,13 +70,12 @@ select distinct
     service_class,
     priority_class,
     team,
-    case when first_placed_ms < $as_of_ms then gpu_model else '' end as gpu_model,
+    gpu_model,
     gang_size,
     null as pool,
     0 as micro_gpus,
     0 as without_pods_ms
-from gpu_workload
-where submitted_ms < $as_of_ms
+from seen_before($as_of_ms)
 """
 
 

@@ -55,6 +55,7 @@ where
     at_ms >= $window_start_ms
     and at_ms < $as_of_ms
     and coalesce(released_ms >= $as_of_ms, true)
+    and open_until_ms >= $as_of_ms
 group by
     cluster, queue, service_class, priority_class, team, gpu_model, gang_size, user_name, workload_uid,
     pod_uid, bound_ms, device

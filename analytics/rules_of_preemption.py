@@ -27,7 +27,7 @@ IN_THE_WINDOW: Final = """\
 -- dimensions.
 with taken as (
     select * from workload_preemption
-    where at_ms >= $window_start_ms and at_ms < $as_of_ms
+    where at_ms >= $window_start_ms and at_ms < $as_of_ms and open_until_ms >= $window_start_ms
 ),
 
 runs as (
@@ -36,6 +36,7 @@ runs as (
         state in ('starting', 'running')
         and start_ms < $as_of_ms
         and coalesce(end_ms >= $window_start_ms, true)
+        and open_until_ms >= $window_start_ms
         and exists (select 1 from taken)
 ),
 
@@ -78,14 +79,13 @@ select distinct
     service_class,
     priority_class,
     team,
-    case when first_placed_ms < $as_of_ms then gpu_model else '' end as gpu_model,
+    gpu_model,
     gang_size,
     null as at_ms,
     null as before_ms,
     0 as missed,
     '' as classes
-from gpu_workload
-where submitted_ms < $as_of_ms
+from seen_before($as_of_ms)
 """
 
 

@@ -20,7 +20,7 @@ with by_episode as (
         sum(least(coalesce(end_ms, $as_of_ms), $as_of_ms) - start_ms) as waited_ms,
         max(coalesce(end_ms, $as_of_ms)) >= $as_of_ms as goes_on
     from waiting_span
-    where start_ms < $as_of_ms
+    where start_ms < $as_of_ms and open_until_ms >= $as_of_ms
     group by cluster, workload_uid, episode
 ),
 
@@ -61,24 +61,25 @@ select
 from waiting
 inner join gpu_workload
     on waiting.cluster = gpu_workload.cluster and waiting.workload_uid = gpu_workload.workload_uid
+where gpu_workload.open_until_ms >= $as_of_ms
 union all
 select distinct
-    gpu_workload.cluster,
+    seen.cluster,
     '' as workload_uid,
-    gpu_workload.queue,
-    gpu_workload.service_class,
-    gpu_workload.priority_class,
-    gpu_workload.team,
-    case when gpu_workload.first_placed_ms < $as_of_ms then gpu_workload.gpu_model else '' end as gpu_model,
-    gpu_workload.gang_size,
+    seen.queue,
+    seen.service_class,
+    seen.priority_class,
+    seen.team,
+    seen.gpu_model,
+    seen.gang_size,
     0 as workloads,
     0 as micro_gpus,
     0 as episode_ms,
     0 as cumulative_ms
-from gpu_workload
+from seen_before($as_of_ms) as seen
 left join known_queue
-    on gpu_workload.cluster = known_queue.cluster and gpu_workload.queue = known_queue.queue
-where gpu_workload.submitted_ms < $as_of_ms and coalesce(known_queue.is_live, true)
+    on seen.cluster = known_queue.cluster and seen.queue = known_queue.queue
+where coalesce(known_queue.is_live, true)
 """
 
 

@@ -1,31 +1,66 @@
 """Percentiles of waits over a window, by both estimators, from rows that metrics share the shape of."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
-from analytics.censored import Quantile, Stay, started_quantile, survival_quantiles
+import polars as pl
+
+from analytics.censored import Quantile, Stays, started_quantile, survival_quantiles
 from analytics.confidence import intervals
 from analytics.evaluate import NOTHING_OBSERVED, grouped, whole
-from domain.metric import Ask, Compute, Row, Sample
+from analytics.frames import flags, groups, longs
+from domain.metric import Ask, FrameCompute, Row, Sample
 from domain.window import MS_PER_SECOND
 
 QUANTILES = (0.5, 0.9, 0.99)
 EXTRA_LABELS = ("quantile", "estimator")
+# The columns of a wait seen in a window: `entry_ms` and `exit_ms`, the waiting clock at the window's start
+# and at its end; `placed`, whether the wait ended inside the window.
+WAIT = ("entry_ms", "exit_ms", "placed")
+_NO_WAITS = pl.DataFrame(schema={"entry_ms": pl.Int64, "exit_ms": pl.Int64, "placed": pl.Boolean})
 _NO_INTERVAL = "no workload waited in the window"
 
 FIRST_WAITS = """\
 -- One row per workload that waited for its first placement in [$window_start_ms, $as_of_ms): its
--- waiting clock at either end of the window, and whether it was placed inside.
+-- waiting clock at either end of the window, and whether it was placed inside. What came and was placed
+-- inside waited as long as its row says; of all others the spans are added up.
 with clock as (
     select
         cluster,
         workload_uid,
-        sum(greatest(least(coalesce(end_ms, $as_of_ms), $window_start_ms) - start_ms, 0)) as entry_ms,
-        sum(least(coalesce(end_ms, $as_of_ms), $as_of_ms) - start_ms) as exit_ms
+        sum(
+            greatest(least(coalesce(end_ms, $as_of_ms), $window_start_ms) - start_ms, 0)
+        )::bigint as entry_ms,
+        sum(least(coalesce(end_ms, $as_of_ms), $as_of_ms) - start_ms)::bigint as exit_ms
     from workload_span
-    where first_wait and waits and start_ms < $as_of_ms
+    where
+        first_wait
+        and waits
+        and start_ms < $as_of_ms
+        and open_until_ms >= $window_start_ms
+        and (submitted_ms < $window_start_ms or coalesce(first_placed_ms >= $as_of_ms, true))
     group by cluster, workload_uid
 )
 
+select
+    cluster,
+    workload_uid,
+    queue,
+    service_class,
+    priority_class,
+    team,
+    gpu_model,
+    gang_size,
+    0 as entry_ms,
+    first_wait_ms as exit_ms,
+    true as placed
+from gpu_workload
+where
+    submitted_ms >= $window_start_ms
+    and submitted_ms < $as_of_ms
+    and first_placed_ms >= $window_start_ms
+    and first_placed_ms < $as_of_ms
+    and open_until_ms >= $window_start_ms
+union all
 select
     gpu_workload.cluster,
     gpu_workload.workload_uid,
@@ -43,7 +78,12 @@ left join clock
     on gpu_workload.cluster = clock.cluster and gpu_workload.workload_uid = clock.workload_uid
 where
     gpu_workload.submitted_ms < $as_of_ms
+    and gpu_workload.open_until_ms >= $window_start_ms
     and coalesce(gpu_workload.first_placed_ms >= $window_start_ms, true)
+    and (
+        gpu_workload.submitted_ms < $window_start_ms
+        or coalesce(gpu_workload.first_placed_ms >= $as_of_ms, true)
+    )
     and (
         coalesce(gpu_workload.first_placed_ms < $as_of_ms, false)
         or coalesce(clock.exit_ms > clock.entry_ms, false)
@@ -60,7 +100,11 @@ with piece as (
         least(coalesce(end_ms, $as_of_ms), $as_of_ms) - greatest(start_ms, $window_start_ms) as ms
     from workload_span
     where
-        first_wait and waits and start_ms < $as_of_ms and coalesce(end_ms > $window_start_ms, true)
+        first_wait
+        and waits
+        and start_ms < $as_of_ms
+        and coalesce(end_ms > $window_start_ms, true)
+        and open_until_ms >= $window_start_ms
 )
 
 select
@@ -83,13 +127,12 @@ select distinct
     service_class,
     priority_class,
     team,
-    case when first_placed_ms < $as_of_ms then gpu_model else '' end as gpu_model,
+    gpu_model,
     gang_size,
     0 as quota_ms,
     0 as checks_ms,
     0 as placing_ms
-from gpu_workload
-where submitted_ms < $as_of_ms
+from seen_before($as_of_ms)
 """
 
 
@@ -105,27 +148,21 @@ def components(rows: Sequence[Row], ask: Ask) -> list[Sample]:
     ] or [Sample.undefined({}, NOTHING_OBSERVED)]
 
 
-def wait_percentiles(*, no_wait: str, no_end: str) -> Compute:
+def wait_percentiles(*, no_wait: str, no_end: str) -> FrameCompute:
     """
-    The `compute` of a metric over waits.
-
-    Its rows: one per wait seen in the window; `entry_ms` and `exit_ms`, the waiting clock at the
-    window's start and at its end; `placed`, whether the wait ended inside the window.
+    The `compute_frame` of a metric over waits, a row for each with the columns of `WAIT`.
 
     Args:
         no_wait: why there is no censored percentile, where nothing waited.
         no_end: why there is no started percentile, where no wait ended.
     """
 
-    def compute(rows: Sequence[Row], ask: Ask) -> list[Sample]:
-        groups = list(grouped(rows, ask.by)) or [({}, [])]
-        return [sample for labels, members in groups for sample in _of_group(labels, members, ask)]
+    def compute(frame: pl.DataFrame, ask: Ask) -> list[Sample]:
+        return [sample for labels, waits in _by_labels(frame, ask) for sample in of_group(labels, waits, ask)]
 
-    def _of_group(labels: Mapping[str, str], members: Sequence[Row], ask: Ask) -> list[Sample]:
-        waits = [(whole(row, "entry_ms"), whole(row, "exit_ms"), bool(row["placed"])) for row in members]
-        ended = [exit_ms for _, exit_ms, placed in waits if placed]
-        stays = _at_risk(waits)
-        censored = survival_quantiles(stays, QUANTILES, few_below=ask.policy.few_below)
+    def of_group(labels: Mapping[str, str], waits: Stays, ask: Ask) -> list[Sample]:
+        censored = survival_quantiles(_at_risk(waits), QUANTILES, few_below=ask.policy.few_below)
+        ended = waits.exit_ms[waits.placed]
         samples = []
         for place, quantile in enumerate(QUANTILES):
             named = {**labels, "quantile": str(quantile)}
@@ -140,16 +177,23 @@ def wait_percentiles(*, no_wait: str, no_end: str) -> Compute:
     return compute
 
 
-def _at_risk(waits: Iterable[tuple[int, int, bool]]) -> list[Stay]:
+def _by_labels(frame: pl.DataFrame, ask: Ask) -> list[tuple[dict[str, str], Stays]]:
+    """The waits of each group; where nothing waited, one group without labels."""
+    return [
+        (labels, Stays(longs(rows, "entry_ms"), longs(rows, "exit_ms"), flags(rows, "placed")))
+        for labels, rows in groups(frame, ask.by, WAIT) or [({}, _NO_WAITS)]
+    ]
+
+
+def _at_risk(waits: Stays) -> Stays:
     """A wait that was over before the window began was never at risk in it."""
-    return [Stay(*wait) for wait in waits if wait[0] < wait[1] or (wait[1] == 0 and wait[2])]
+    return waits.where((waits.entry_ms < waits.exit_ms) | ((waits.exit_ms == 0) & waits.placed))
 
 
-def wait_intervals(rows: Sequence[Row], ask: Ask) -> list[Sample]:
+def wait_intervals(frame: pl.DataFrame, ask: Ask) -> list[Sample]:
     """The 95 % interval of each censored percentile, from rows as those of `wait_percentiles`."""
     samples = []
-    for labels, members in list(grouped(rows, ask.by)) or [({}, [])]:
-        waits = ((whole(row, "entry_ms"), whole(row, "exit_ms"), bool(row["placed"])) for row in members)
+    for labels, waits in _by_labels(frame, ask):
         stays = _at_risk(waits)
         found = intervals(stays, QUANTILES)
         few = len(stays) < ask.policy.few_below
@@ -183,23 +227,21 @@ def _sample(labels: Mapping[str, str], quantile: Quantile | None, because: str) 
     )
 
 
-def ended_count(rows: Sequence[Row], ask: Ask) -> list[Sample]:
+def ended_count(frame: pl.DataFrame, ask: Ask) -> list[Sample]:
     """How many of the waits ended inside the window, from rows of the shape above."""
     samples = [
-        Sample(labels=labels, value=sum(bool(row["placed"]) for row in members))
-        for labels, members in grouped(rows, ask.by)
+        Sample(labels=labels, value=int(flags(rows, "placed").sum()))
+        for labels, rows in groups(frame, ask.by, WAIT)
     ]
     return samples or [Sample.undefined({}, "no workload waited for its first placement in the window")]
 
 
-def longest_ended(rows: Sequence[Row], ask: Ask) -> list[Sample]:
+def longest_ended(frame: pl.DataFrame, ask: Ask) -> list[Sample]:
     """The longest of the waits that ended inside the window, from rows of the shape above."""
-    groups = list(grouped(rows, ask.by)) or [({}, [])]
-    return [_longest(labels, [row for row in members if row["placed"]]) for labels, members in groups]
+    return [_longest(labels, waits) for labels, waits in _by_labels(frame, ask)]
 
 
-def _longest(labels: Mapping[str, str], placed: Sequence[Row]) -> Sample:
-    if not placed:
+def _longest(labels: Mapping[str, str], waits: Stays) -> Sample:
+    if not waits.placed.any():
         return Sample.undefined(labels, "no workload was first placed in the window")
-    longest_ms = max(whole(row, "exit_ms") for row in placed)
-    return Sample(labels=labels, value=longest_ms / MS_PER_SECOND)
+    return Sample(labels=labels, value=int(waits.exit_ms[waits.placed].max()) / MS_PER_SECOND)

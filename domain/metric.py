@@ -10,6 +10,8 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import TypeAlias
 
+import polars as pl
+
 from domain.errors import PolicyError
 from domain.policy import Policy
 from domain.window import Window
@@ -34,6 +36,7 @@ class Unit(StrEnum):
     PER_1000_GPU_HOURS = "per_1000_gpu_hours"
     PREEMPTIONS = "preemptions"
     PERMILLE = "permille"
+    READINGS = "readings"
 
 
 # Prometheus wants base units: what people read in hours or days is exported in seconds.
@@ -176,6 +179,7 @@ class Sample:
 
 Row: TypeAlias = Mapping[str, object]
 Compute: TypeAlias = Callable[[Sequence[Row], Ask], list[Sample]]
+FrameCompute: TypeAlias = Callable[[pl.DataFrame, Ask], list[Sample]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,6 +213,9 @@ class Metric:
     Rows of a fine grain may be read summed by the labels of the question: `adds` names the columns that
     add up, `apart` those beside the dimensions by which compute still tells rows apart. `unless_asked` are
     values to which a dimension is kept where a question names it neither in `by` nor in a filter.
+    Rows that may come by the million come as a frame, of which `compute_frame`, in the place of compute,
+    takes the labels of the question and the columns that `takes` names.
+    Where the figure of one row rests on others, compute `filters_itself`: it is given all rows.
 
     Of foreign work a viewer sees sums; a label that tells whose or where it is stays apart only if it
     is among the `open_labels`, for everybody, or the `shared_labels`, for those who share its value.
@@ -229,6 +236,8 @@ class Metric:
     extra_labels: tuple[str, ...] = ()
     kind: MetricKind = MetricKind.GAUGE
     compute: Compute | None = None
+    compute_frame: FrameCompute | None = None
+    takes: tuple[str, ...] = ()
     windowed: bool = False
     window: timedelta | None = None
     pages: tuple[Page, ...] = ()
@@ -240,6 +249,7 @@ class Metric:
     adds: tuple[str, ...] = ()
     apart: tuple[str, ...] = ()
     unless_asked: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    filters_itself: bool = False
 
     def __post_init__(self) -> None:
         if not self.name.endswith(self.unit):

@@ -13,7 +13,7 @@ from decimal import Decimal
 from enum import StrEnum
 from fractions import Fraction
 from itertools import cycle
-from typing import Final, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 from domain.errors import PolicyError
 from domain.quantity import MICRO_PER_GPU
@@ -24,6 +24,7 @@ MICRO_GPU_MS_PER_GPU_HOUR: Final = MICRO_PER_GPU * MS_PER_HOUR
 _DIGITS: Final = {"BHD": 3, "CLP": 0, "ISK": 0, "JOD": 3, "JPY": 0, "KRW": 0, "KWD": 3, "OMR": 3, "TND": 3,
                   "VND": 0}  # fmt: skip
 Name = TypeVar("Name", str, tuple[str, ...])
+Exact: TypeAlias = int | Fraction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +74,7 @@ class Currency:
 
 
 def apportion(
-    total: int, exact: Mapping[Name, Fraction], carried: Mapping[Name, Fraction] | None = None
+    total: int, exact: Mapping[Name, Exact], carried: Mapping[Name, Exact] | None = None, *, unit: int = 1
 ) -> dict[Name, int]:
     """
     A total of minor units in whole parts near to exact ones; the parts sum to the total.
@@ -83,9 +84,10 @@ def apportion(
 
     Args:
         total: minor units, at least 0.
-        exact: what each would get to the fraction, minor units, at least 0.
+        exact: what each would get to the fraction, in parts of a minor unit, at least 0.
         carried: what earlier apportionings still owe each (negative: gave too much), so that over
-            many days the same name does not gain each time.
+            many days the same name does not gain each time; in the same parts.
+        unit: how many of these parts make a minor unit.
 
     >>> apportion(10_000, dict.fromkeys("abc", Fraction(10_000, 3)))
     {'a': 3334, 'b': 3333, 'c': 3333}
@@ -102,9 +104,12 @@ def apportion(
             raise PolicyError(message)
         return {}
     wanted = {name: exact[name] + (carried or {}).get(name, 0) for name in sorted(exact)}
-    parts = {name: max(0, math.floor(want)) for name, want in wanted.items()}
-    order = sorted(wanted, key=lambda name: (parts[name] - wanted[name], name))
+    parts = {name: max(0, math.floor(want // unit)) for name, want in wanted.items()}
     left = total - sum(parts.values())
+    if left == 0:
+        return parts
+    # Sorting keeps the order of names among equals.
+    order = sorted(wanted, key=lambda name: parts[name] * unit - wanted[name])
     for name in cycle(order if left > 0 else reversed(order)):
         if left == 0:
             break
@@ -248,4 +253,5 @@ def cost(micro_gpu_ms: int, per_gpu_hour: Decimal) -> Fraction:
     >>> cost(8 * MICRO_GPU_MS_PER_GPU_HOUR, Decimal("2.50"))
     Fraction(20, 1)
     """
-    return Fraction(per_gpu_hour) * micro_gpu_ms / MICRO_GPU_MS_PER_GPU_HOUR
+    numerator, denominator = per_gpu_hour.as_integer_ratio()
+    return Fraction(micro_gpu_ms * numerator, MICRO_GPU_MS_PER_GPU_HOUR * denominator)

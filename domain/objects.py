@@ -131,13 +131,18 @@ class CronJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodSet:
-    """`gpu_requests` is per pod; `min_count` is set under partial admission; `placement` is the pods'."""
+    """
+    `gpu_requests` is per pod; `min_count` is set under partial admission; `placement` is the pods'.
+
+    `other_requests` is per pod what it asks beside GPUs, in thousandths; told by Kueue's Workloads only.
+    """
 
     name: str
     count: int
     min_count: int | None
     gpu_requests: Resources
     placement: Placement | None = None
+    other_requests: Resources | UnsetType = UNSET
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

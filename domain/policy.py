@@ -35,6 +35,9 @@ LEAST: Final = {
     **dict.fromkeys(("quota_penalty_slope", "quota_least_gpu_hours"), 0),
 }
 
+# Of what was bound, no more is looked at: analytics/fragmentation/beside.py.
+_LOOKED_BACK: Final = timedelta(days=7)
+
 _UTC: Final = ZoneInfo("UTC")
 # The periods of budgets, as domain.calendar cuts them.
 PERIODS: Final = ("day", "week", "month")
@@ -183,6 +186,11 @@ class Policy:
             if not getattr(self, name) >= least:
                 yield name, getattr(self, name), f"a number of at least {least}"
         yield from self._budgets_out_of_range()
+        yield from self._too_long()
+
+    def _too_long(self) -> Iterator[tuple[str, object, str]]:
+        if self.scheduler_stalled_after > _LOOKED_BACK:
+            yield "scheduler_stalled_after", self.scheduler_stalled_after, "at most 7d"
         if self.buy_days > self.buy_of_days:
             yield "buy_days", self.buy_days, f"at most buy_of_days, which is {self.buy_of_days}"
 

@@ -1,19 +1,19 @@
 """Answers every question from the store: metrics, workloads, teams, sources."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
-from typing import Final, TypeAlias
+from typing import Final
 
 from analytics.chargeback.agreement import Agreement
-from analytics.evaluate import evaluate, exported_asks, parameters, query
+from analytics.evaluate import Rows, evaluate, exported_asks
 from analytics.folding import evaluate_seen
 from analytics.metrics import REGISTRY
 from api.answers import Filters, Listing, ListQuestion, MetricAnswer, Question, Record
 from api.parameters import nearest
 from domain.checkpoint import CheckpointReport, ToldBy
 from domain.errors import StoreError, UnreachableError, UsageError
-from domain.metric import Ask, Measurement, Metric, Row, Sample
+from domain.metric import Ask, Measurement, Metric, Sample
 from domain.policy import Policy
 from domain.tenant import UNASSIGNED, Tenancy
 from domain.view import View
@@ -36,11 +36,9 @@ from service.alarms import Alarms
 from service.checkpoints import Checkpoints
 from service.kueue_checks import KueueChecks
 from service.quota_settings import QuotaSettings
+from service.reading import Reader
 from service.sources import Mark
 from store.embedded import Store
-
-# Gives the rows of a query with its parameters.
-Read: TypeAlias = Callable[[str, Mapping[str, int]], Sequence[Row]]
 
 # One row per team that had submitted work before $as_of_ms.
 _TEAMS: Final = """
@@ -115,12 +113,7 @@ class Answers:
             filters=self._present_names(question.filters),
             policy=self.policy,
         )
-        rows = self.store.kept_rows(query(metric, ask), parameters(metric, ask))
-        because = ""
-        if "cluster" in metric.dimensions:
-            first_ms = self.store.first_observed_ms()
-            asked = ask.filters.get("cluster", ())
-            rows, because = observation.observed_rows(rows, first_ms, as_of_ms, asked)
+        rows, because = self._observed(metric, ask, as_of_ms)
         return MetricAnswer(
             metric=metric.name,
             unit=str(metric.unit),
@@ -137,18 +130,18 @@ class Answers:
             rows=(Sample.undefined({}, because),) if because else self._samples(metric, rows, ask, question),
         )
 
-    def measure(self, metric: Metric, as_of_ms: int, *, read: Read | None = None) -> list[Measurement]:
+    def measure(self, metric: Metric, as_of_ms: int, *, reader: Reader | None = None) -> list[Measurement]:
         """
         The series of a metric as they are exported.
 
         Args:
-            read: reads its rows, where the caller keeps those of metrics with the same query.
+            reader: reads its rows, where the caller keeps those of metrics with the same query.
         """
-        rows = read or self.store.rows
+        reader = reader or Reader.of(self.store)
         return [
             Measurement(metric=metric.name, as_of_ms=as_of_ms, sample=sample)
             for ask in exported_asks(metric, as_of_ms, self.policy)
-            for sample in evaluate(metric, rows(metric.sql, parameters(metric, ask)), ask)
+            for sample in evaluate(metric, reader.read(metric, ask), ask)
         ]
 
     def workloads(self, question: ListQuestion) -> Listing:
@@ -268,9 +261,15 @@ class Answers:
             return "the store does not answer; the operator finds the reason in the log"
         return self.alarms.why_not_ready()
 
-    def _samples(
-        self, metric: Metric, rows: Sequence[Row], ask: Ask, question: Question
-    ) -> tuple[Sample, ...]:
+    def _observed(self, metric: Metric, ask: Ask, as_of_ms: int) -> tuple[Rows, str]:
+        """The rows of clusters that had been read by then, and why there are none, if so."""
+        rows = Reader(self.store.kept_rows, self.store.kept_frame).read(metric, ask)
+        if "cluster" not in metric.dimensions:
+            return rows, ""
+        first_ms, asked = self.store.first_observed_ms(), ask.filters.get("cluster", ())
+        return observation.observed_rows(rows, first_ms, as_of_ms, asked)
+
+    def _samples(self, metric: Metric, rows: Rows, ask: Ask, question: Question) -> tuple[Sample, ...]:
         """As the viewer of the question may see them."""
         if question.view is None:
             return tuple(evaluate(metric, rows, ask))

@@ -117,6 +117,16 @@ order by label, adjusts, cause, cluster, team, project, user_name, queue, gpu_mo
 """
 
 
+def in_teams(found: Mapping[Key, Causes]) -> dict[Key, Causes]:
+    """The same by team: without project, user and queue."""
+    sums: dict[Key, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+    for (day, kind, cluster, team, _, _, _, gpu_model), causes in found.items():
+        of_team = sums[day, kind, cluster, team, "", "", "", gpu_model]
+        for cause, amount in causes.items():
+            of_team[cause] += amount
+    return {key: dict(causes) for key, causes in sums.items()}
+
+
 def caused_time(store: Store, days: Sequence[Period]) -> dict[Key, Causes]:
     """
     Held micro-GPU-milliseconds by line and cause, over days in order.

@@ -20,7 +20,8 @@ select
     workload_uid, namespace, team, queue, coalesce(requested_micro_gpus, 0) as requested,
     requested_micro_gpus is null as unknown, gang_size, skewed
 from workload
-where cluster = $cluster and workload_uid in (select unnest($uids::varchar[]))
+where
+    cluster = $cluster and open_until_ms >= $since_ms and workload_uid in (select unnest($uids::varchar[]))
 order by workload_uid
 """
 # One row per member object that says what the workload asks, by its first description.
@@ -34,35 +35,42 @@ select
 from member
 inner join description
     on member.cluster = description.cluster and member.object_uid = description.uid
-where member.cluster = $cluster and member.workload_uid in (select unnest($uids::varchar[]))
+where
+    member.cluster = $cluster
+    and member.open_until_ms >= $since_ms
+    and member.workload_uid in (select unnest($uids::varchar[]))
 group by member.workload_uid, description.uid, description.kind
 order by from_ms, description.uid
 """
 _SPANS: Final = """
 -- One row per span.
 select workload_uid, state as what, start_ms, end_ms, 0 as micro_gpus from span
-where cluster = $cluster and workload_uid in (select unnest($uids::varchar[]))
+where
+    cluster = $cluster and open_until_ms >= $since_ms and workload_uid in (select unnest($uids::varchar[]))
 order by start_ms
 """
 _STAYS: Final = """
 -- One row per pod that held GPUs.
 select workload_uid, node, gpu_model, coalesce(micro_gpus, 0) as micro_gpus, bound_ms, released_ms
 from holding
-where cluster = $cluster and workload_uid in (select unnest($uids::varchar[]))
+where
+    cluster = $cluster and open_until_ms >= $since_ms and workload_uid in (select unnest($uids::varchar[]))
 order by bound_ms, pod_uid
 """
 _MEMBER_WAITS: Final = """
 -- One row per wait of a lost or further member.
 select workload_uid, 'member' as what, start_ms, end_ms, coalesce(micro_gpus, 0) as micro_gpus
 from member_wait
-where cluster = $cluster and workload_uid in (select unnest($uids::varchar[]))
+where
+    cluster = $cluster and open_until_ms >= $since_ms and workload_uid in (select unnest($uids::varchar[]))
 order by start_ms, pod_uid
 """
 _RESERVATIONS: Final = """
 -- One row per stretch of reserved quota in a flavor.
 select workload_uid, flavor as what, start_ms, end_ms, coalesce(micro_gpus, 0) as micro_gpus
 from reservation
-where cluster = $cluster and workload_uid in (select unnest($uids::varchar[]))
+where
+    cluster = $cluster and open_until_ms >= $since_ms and workload_uid in (select unnest($uids::varchar[]))
 order by start_ms, flavor
 """
 _DECODERS: Final = {
@@ -135,7 +143,8 @@ class _Asks:
 
 def courses(store: Store, cluster: str, uids: Collection[str]) -> Iterator[Course]:
     """The courses of these workloads; one that has vanished has none."""
-    asked = {"cluster": cluster, "uids": sorted(uids)}
+    asked: dict[str, object] = {"cluster": cluster, "uids": sorted(uids)}
+    asked["since_ms"] = store.counting_since(cluster, uids)
     asks: dict[str, _Asks] = {}
     for said in _rows(store, _SAID, asked):
         kind = ObjectKind(said["kind"])

@@ -6,8 +6,10 @@ from itertools import pairwise
 from typing import Any, Final
 
 import msgspec
+import polars as pl
 
-from analytics.chargeback.usage import NodeStretch, Owner, Stay, Unknown
+from analytics.chargeback.stays import NodeStretch, Stays
+from analytics.chargeback.usage import Unknown
 from domain.facts import ObjectKind
 from domain.money import CapacityType, Sku
 from domain.objects import Node, ResourceFlavor
@@ -24,21 +26,22 @@ select
     holding.node,
     holding.gpu_model,
     holding.micro_gpus,
-    holding.bound_ms,
-    holding.released_ms,
-    workload.team,
-    workload.project,
-    workload.user_name,
-    workload.queue,
-    workload.skewed
+    holding.bound_ms as start_ms,
+    holding.released_ms as end_ms,
+    case when workload.skewed = '' then workload.team else $set_aside end as team,
+    case when workload.skewed = '' then workload.project else '' end as project,
+    case when workload.skewed = '' then workload.user_name else '' end as user,
+    case when workload.skewed = '' then workload.queue else '' end as queue
 from holding
 inner join workload
-    on holding.cluster = workload.cluster and holding.workload_uid = workload.workload_uid
+    on holding.cluster = workload.cluster
+    and holding.workload_uid = workload.workload_uid
+    and holding.open_until_ms = workload.open_until_ms
 where
     (holding.micro_gpus is null or holding.micro_gpus > 0)
     and holding.bound_ms < $end_ms
+    and holding.open_until_ms >= $start_ms
     and (holding.released_ms is null or holding.released_ms > $start_ms)
-order by holding.cluster, holding.node, holding.bound_ms, holding.pod_uid
 """
 
 # One row per cluster: when its nodes were read for the first time. What stood idle before, nobody saw.
@@ -76,24 +79,12 @@ _FLAVOR = msgspec.json.Decoder(ResourceFlavor)
 Labels = Mapping[str, str]
 
 
-def stays(store: Store, window: Window) -> list[Stay]:
+def stays(store: Store, window: Window) -> Stays:
     """Every stay on GPUs that touches the window."""
-    return [_stay(row) for row in store.rows(_STAYS, _bounds(window))]
-
-
-def _stay(row: Mapping[str, Any]) -> Stay:
-    owner = Owner(team=SET_ASIDE)
-    if not row["skewed"]:
-        owner = Owner(team=row["team"], project=row["project"], user=row["user_name"], queue=row["queue"])
-    return Stay(
-        cluster=row["cluster"],
-        node=row["node"],
-        sku=Sku(gpu_model=row["gpu_model"]),
-        micro_gpus=row["micro_gpus"],
-        start_ms=row["bound_ms"],
-        end_ms=row["released_ms"],
-        owners=(owner,),
-    )
+    rows = store.frame(_STAYS, _bounds(window) | {"set_aside": SET_ASIDE})
+    models = rows["gpu_model"].unique().sort()
+    numbered = pl.DataFrame({"gpu_model": models}).with_row_index("sku").cast({"sku": pl.Int64})
+    return Stays(rows.join(numbered, on="gpu_model"), [Sku(gpu_model=model) for model in models])
 
 
 def unread(store: Store, window: Window) -> list[Unknown]:

@@ -1,14 +1,15 @@
 """The measurement tick: every metric as of now, kept in the store and shown to Prometheus."""
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TypeAlias
 
 from domain.errors import ProductError
-from domain.metric import Measurement, Metric, Row
-from service.answers import Answers, Read
+from domain.metric import Measurement, Metric
+from service.answers import Answers
+from service.reading import Reader
 
 log = logging.getLogger("gpuledger.measure")
 
@@ -34,7 +35,9 @@ class Measurer:
 
     def tick(self) -> int:
         """
-        Measure every metric; gives the number of series.
+        Measure every metric that is exported; gives the number of series.
+
+        The others are computed when somebody asks for them.
 
         A metric that fails is logged and left out, so that the others are still seen. Where neither
         the clock nor the data moved, the last measurements still hold: they are published again,
@@ -52,28 +55,16 @@ class Measurer:
         return len(measurements)
 
     def _measured(self, as_of_ms: int) -> Iterator[Measurement]:
-        metrics = sorted(self.answers.registry().values(), key=_query)
-        for _, alike in groupby(metrics, key=_query):
+        metrics = sorted((each for each in self.answers.registry().values() if each.exported), key=_query)
+        for _, group in groupby(metrics, key=_query):
+            alike = list(group)
             # Rows live as long as the metrics of one query are measured, not for the whole tick.
-            read = read_once(self.answers.store.rows)
+            reader = Reader.of(self.answers.store, alike)
             for metric in alike:
                 try:
-                    yield from self.answers.measure(metric, as_of_ms, read=read)
+                    yield from self.answers.measure(metric, as_of_ms, reader=reader)
                 except ProductError:
                     log.exception("metric failed", extra={"metric": metric.name})
-
-
-def read_once(read: Read) -> Read:
-    """The same reader, which asks each question once and keeps the rows."""
-    kept: dict[tuple[str, tuple[tuple[str, int], ...]], Sequence[Row]] = {}
-
-    def remembered(sql: str, parameters: Mapping[str, int]) -> Sequence[Row]:
-        question = (sql, tuple(sorted(parameters.items())))
-        if question not in kept:
-            kept[question] = read(sql, parameters)
-        return kept[question]
-
-    return remembered
 
 
 def _query(metric: Metric) -> str:

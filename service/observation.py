@@ -1,15 +1,15 @@
 """How much of a window was observed: the one coverage of metrics, reports, pages and proposals."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Final
 
+from analytics.evaluate import Rows, listed
 from collector.kube.watch_steps import Outcome
 from domain.facts import ObjectKind
 from domain.gpu_sample import GPU_METRICS
-from domain.metric import Row
 from domain.observed import Interval, before, covered_ms, in_all, joined
 from domain.policy import Policy, patience_ms
 from domain.window import Window, format_instant
@@ -105,8 +105,8 @@ def share_of_window(
 
 
 def observed_rows(
-    rows: Sequence[Row], first_ms: Mapping[str, int], as_of_ms: int, clusters: Collection[str] = ()
-) -> tuple[Sequence[Row], str]:
+    rows: Rows, first_ms: Mapping[str, int], as_of_ms: int, clusters: Collection[str] = ()
+) -> tuple[Rows, str]:
     """
     Rows of clusters that had been read before an instant, and why there is nothing to tell, if so.
 
@@ -121,7 +121,7 @@ def observed_rows(
     unread = {name: at_ms for name, at_ms in first_ms.items() if at_ms >= as_of_ms}
     if not unread:
         return rows, ""
-    kept = [row for row in rows if row["cluster"] not in unread]
+    kept = [row for row in listed(rows) if row["cluster"] not in unread]
     asked = {name for name in first_ms if not clusters or name in clusters}
     if kept or not asked or not asked <= unread.keys():
         return kept, ""

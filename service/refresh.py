@@ -13,7 +13,7 @@ from analytics.copies import Copies, Place, is_copy
 from analytics.fairness.kueue_terms import quota_uses, term_rows
 from analytics.fragmentation.asked import node_rows, pod_rows, shape_rows
 from analytics.fragmentation.flavors import flavor_rows
-from analytics.history import Catalog, History, WorkloadFacts
+from analytics.history import Catalog, History, WorkloadFacts, checkpoints_ms
 from analytics.identity import JOB_KINDS, Identity, Known
 from analytics.lifecycle import live
 from analytics.portrait import Surroundings, portrait, reservations
@@ -32,6 +32,7 @@ from service.histories import (
     with_pods_of,
     workload_facts,
 )
+from service.old_members import old_members
 from store.embedded import Store
 from store.lives import Watermark
 
@@ -58,21 +59,10 @@ _ROW_TABLES = (
     "workload_shape",
     "pod_device",
     "workload_copy",
+    "checkpoint_told",
 )
 # A copy was thrown out because its original was, and there it is told.
 _BY_THE_ORIGINAL = "EvictedOnManagerCluster"
-_OLD_MEMBERS = """
--- One row per object of the workloads that hold one of these objects.
-select distinct workload_uid, object_uid
-from member
-where cluster = $cluster and workload_uid in (
-    select workload_uid from member
-    where cluster = $cluster and object_uid in (select unnest($uids::varchar[]))
-    union
-    select unnest($uids::varchar[])
-)
-"""
-
 # One row where something in the cluster is a copy, or has one.
 _HAS_COPIES = """
 select 1 as one from workload_copy where cluster = $cluster or of_cluster = $cluster limit 1
@@ -129,10 +119,10 @@ class Refresher:
         if not changed.uids:
             return 0
         kept = self._of(cluster)
-        self._learn(cluster, kept, changed.uids)
+        new = self._learn(cluster, kept, changed.uids)
         observed = self._reads_pods(cluster)
         touched = changed.uids | self._depending(cluster, kept, changed.uids, observed=observed)
-        members = self._affected(cluster, kept, touched)
+        members = self._affected(cluster, kept, touched, new=new)
         mark = Watermark(JOB, changed.seq)
         linked = self._linked(cluster, kept, members)
         self._cut(cluster, members, mark, news=changed.uids, advances=not linked)
@@ -184,9 +174,14 @@ class Refresher:
             cluster, workload_uids=list(members), tables=tables, watermark=mark, advances=advances
         )
 
-    def _learn(self, cluster: str, kept: _Cluster, uids: set[str]) -> None:
-        """Take new descriptions into the index; all of them the first time."""
+    def _learn(self, cluster: str, kept: _Cluster, uids: set[str]) -> set[str]:
+        """
+        Take new descriptions into the index; all of them the first time.
+
+        Gives the objects that were not in it, as far as nothing can have been cut of them before.
+        """
         transitions, descriptions = self.store.facts_of(cluster, None if not kept.loaded else uids)
+        new = uids - kept.identity.known.keys() if kept.loaded else set()
         kept.loaded = True
         histories = histories_of(transitions, descriptions)
         for history in histories.values():
@@ -205,6 +200,7 @@ class Refresher:
                 kept.identity.add(known)
                 if known.kind is ObjectKind.WORKLOAD:
                     self._copies.add(cluster, known)
+        return new
 
     def _linked(self, cluster: str, kept: _Cluster, members: dict[str, list[str]]) -> dict[str, set[str]]:
         """Originals and copies of these workloads in other clusters, which are read now if need be."""
@@ -288,7 +284,9 @@ class Refresher:
             found |= {str(row["pod_uid"]) for row in rows}
         return found
 
-    def _affected(self, cluster: str, kept: _Cluster, touched: set[str]) -> dict[str, list[str]]:
+    def _affected(
+        self, cluster: str, kept: _Cluster, touched: set[str], *, new: AbstractSet[str] = frozenset()
+    ) -> dict[str, list[str]]:
         """
         Workloads to cut anew, each with all its objects; one that lost all of them has none.
 
@@ -298,14 +296,12 @@ class Refresher:
         drawn = {uid for uid in touched if kept.identity.workload_of(uid) is not None}
         drawn |= {owner for uid in drawn for owner in _claims(kept.identity, uid)}
         workloads: set[str] = set()
-        while True:
-            asked = drawn | workloads
-            old = self.store.rows(_OLD_MEMBERS, {"cluster": cluster, "uids": sorted(asked)})
-            drawn |= {str(row["object_uid"]) for row in old}
-            found = workloads | {str(row["workload_uid"]) for row in old} | set(kept.identity.members(drawn))
-            if found == workloads:
-                break
-            workloads = found
+        looked_up: set[str] = set()
+        while asked := (drawn | workloads) - looked_up:
+            old = old_members(self.store, cluster, asked, new=new)
+            looked_up |= asked
+            drawn |= {uid for _, uid in old}
+            workloads |= {uid for uid, _ in old} | set(kept.identity.members(drawn))
         members = kept.identity.members(drawn)
         return {workload: members.get(workload, []) for workload in workloads}
 
@@ -364,8 +360,10 @@ class Refresher:
         tables["member_wait"] += [key | _flat(wait) for wait in life.member_waits]
         tables["workload_shape"] += [key | row for row in shape_rows(facts)]
         here = () if facts.pods_elsewhere else facts.pods
-        for history in (*facts.queueing, *facts.jobs, *here):
+        objects_of = (*facts.queueing, *facts.jobs, *here)
+        for history in objects_of:
             tables["member"].append(key | {"object_uid": history.uid, "kind": history.kind})
+        tables["checkpoint_told"] += [key | {"at_ms": at_ms} for at_ms in checkpoints_ms(objects_of)]
         if facts.pods_elsewhere:
             return
         tables["pod_device"] += [key | row for row in pod_rows(facts)]

@@ -11,7 +11,13 @@ from api.answers import Filters, Record
 from domain.window import parse_duration
 from service import words
 
-_UNITS: Final = {"seconds": "", "ratio": "", "gpu_hours": "GPU-h", "gpus": "GPU", "total": ""}
+_UNITS: Final = {
+    **dict.fromkeys(("seconds", "ratio", "total", "per_second", "times", "jobs", "users", "readings"), ""),
+    "gpu_hours": "GPU-h",
+    "gpus": "GPU",
+    "per_1000_gpu_hours": "per 1,000 GPU-hours",
+    "permille": "per mille",
+}
 # Characters with which a spreadsheet begins a formula (OWASP, CSV injection).
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
 # What the pages call a filter in their address, where they have a short word for it.
@@ -152,10 +158,8 @@ def _cell(cell: Any, unit: str, reasons: list[str], *, absent: str) -> str:
 
 
 def _number(value: float, unit: str) -> str:
-    if unit == "seconds":
-        return words.duration(value)
     # A zero has no sign.
-    return f"{round(value, 1) + 0:,.1f}" if unit == "gpu_hours" else words.number(value)
+    return f"{round(value, 1) + 0:,.1f}" if unit == "gpu_hours" else words.amount(value, unit)
 
 
 def _escaped(text: str) -> str:

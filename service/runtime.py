@@ -287,6 +287,9 @@ class Runtime:
         self._collectors.check_credentials(now_ms)
         with self._measuring:
             dropped = self._keeper.drop_old(now_ms)
+            rewritten = self.store.put_in_order()
+        if rewritten:
+            log.info("wrote anew, in the order in which rows cease to count: %s", ", ".join(rewritten))
         if dropped:
             log.info("dropped %d workloads that ended before keeping.retention", dropped)
 

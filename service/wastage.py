@@ -21,13 +21,24 @@ Rows: TypeAlias = Mapping[str, list[dict[str, Any]]]
 # Workloads whose rows are in memory at once.
 _AT_ONCE: Final = 500
 
-# One row per workload whose life, activity or rules are not those that its account was made of.
+# One row per workload whose life, activity or rules are not those that its account was made of, among those
+# of which the life or the activity was made anew since.
 _STALE: Final = """
+with news as (
+    select workload_uid from workload_cut
+    where cluster = $cluster and seq > $lives_seq
+    union
+    select workload_uid from activity_cut
+    where cluster = $cluster and seq > $activity_seq
+)
+
 select
     workload_cut.workload_uid,
     workload_cut.seq as lives_seq,
     coalesce(activity_cut.seq, -1) as activity_seq
-from workload_cut
+from news
+inner join workload_cut
+    on news.workload_uid = workload_cut.workload_uid
 left join activity_cut
     on workload_cut.cluster = activity_cut.cluster
     and workload_cut.workload_uid = activity_cut.workload_uid
@@ -43,23 +54,30 @@ where
     )
 order by workload_cut.workload_uid
 """
+# One row: the last number of a cut of lives, and of activity.
+_REACHED: Final = """
+select
+    coalesce((select max(seq) from workload_cut where cluster = $cluster), -1) as lives_seq,
+    coalesce((select max(seq) from activity_cut where cluster = $cluster), -1) as activity_seq
+"""
 
+_COUNTS: Final = " and open_until_ms >= $since_ms"
 # One row per row of a table that belongs to one of the workloads; the table's name is one of ours.
 _OF_WORKLOADS: Final = {
     name: f"""
 select * from {name}
-where cluster = $cluster and workload_uid = any($uids::varchar[])
+where cluster = $cluster and workload_uid = any($uids::varchar[]){counts}
 order by {order}
 """  # noqa: S608
-    for name, order in {
-        "workload": "workload_uid",
-        "span": "workload_uid, start_ms",
-        "attempt": "workload_uid, number",
-        "holding": "workload_uid, bound_ms, pod_uid",
-        "run": "workload_uid, pod_uid, start_ms",
-        "workload_checkpoint": "workload_uid, at_ms",
-        "activity_span": "workload_uid, pod_uid, device, start_ms",
-    }.items()
+    for name, order, counts in (
+        ("workload", "workload_uid", _COUNTS),
+        ("span", "workload_uid, start_ms", _COUNTS),
+        ("attempt", "workload_uid, number", _COUNTS),
+        ("holding", "workload_uid, bound_ms, pod_uid", _COUNTS),
+        ("run", "workload_uid, pod_uid, start_ms", _COUNTS),
+        ("workload_checkpoint", "workload_uid, at_ms", _COUNTS),
+        ("activity_span", "workload_uid, pod_uid, device, start_ms", ""),
+    )
 }
 
 
@@ -75,6 +93,8 @@ class Wastage:
     store: Store
     policy: Policy
     rules: WastageRules = field(init=False)
+    # Up to where all of a cluster was accounted by this object; the first time all of it is looked through.
+    _reached: dict[str, dict[str, object]] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         self.rules = rules_of(self.policy)
@@ -82,7 +102,9 @@ class Wastage:
     def refresh(self, cluster: str, as_of_ms: int) -> int:  # noqa: ARG002 (facts say when they were)
         """Account anew for what has news; gives the number of workloads."""
         rules = self._fingerprint()
-        stale = self.store.rows(_STALE, {"cluster": cluster, "rules": rules})
+        (reached,) = self.store.rows(_REACHED, {"cluster": cluster})
+        before = self._reached.get(cluster, {"lives_seq": -2, "activity_seq": -2})
+        stale = self.store.rows(_STALE, before | {"cluster": cluster, "rules": rules})
         for first in range(0, len(stale), _AT_ONCE):
             batch = stale[first : first + _AT_ONCE]
             uids = [str(row["workload_uid"]) for row in batch]
@@ -96,11 +118,13 @@ class Wastage:
                     Replacement(table="waste_account", rows=accounts, keys=("workload_uid", uids)),
                 ],
             )
+        self._reached[cluster] = reached
         return len(stale)
 
     def courses(self, cluster: str, uids: Collection[str]) -> Iterator[tuple[str, Course]]:
         """What is known of the stay on GPUs of those of these workloads that held any."""
-        asked = {"cluster": cluster, "uids": list(uids)}
+        asked: dict[str, object] = {"cluster": cluster, "uids": list(uids)}
+        asked["since_ms"] = self.store.counting_since(cluster, uids)
         tables = {name: _by_workload(self.store.rows(sql, asked)) for name, sql in _OF_WORKLOADS.items()}
         for uid in uids:
             mine = {name: found.get(uid, []) for name, found in tables.items()}

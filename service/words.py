@@ -36,6 +36,33 @@ def number(value: float | None) -> str:
     return "-" if value is None else f"{value:.3f}".rstrip("0").rstrip(".")
 
 
+def amount(value: float, unit: str) -> str:
+    """
+    A value in its unit, as a column of that unit shows it.
+
+    >>> amount(3600.0, "seconds"), amount(0.0001, "per_second"), amount(1.7512, "times"), amount(8.0, "gpus")
+    ('1 h', '0.36 / h', '1.75 x', '8')
+    """
+    if unit == "seconds":
+        return duration(value)
+    if unit == "times":
+        return f"{number(round(value, 2))} x"
+    return rate(value) if unit == "per_second" else number(value)
+
+
+def rate(per_second: float) -> str:
+    """
+    How often, by the shortest of second, minute and hour in which it happens at least once.
+
+    >>> rate(2.5), rate(0.05), rate(0.0001), rate(0.0)
+    ('2.5 / s', '3 / min', '0.36 / h', '0 / h')
+    """
+    for each, seconds in (("s", 1), ("min", 60)):
+        if abs(per_second) * seconds >= 1:
+            return f"{number(per_second * seconds)} / {each}"
+    return f"{number(per_second * 3600)} / h"
+
+
 def figure(row: dict[str, Any], unit: str) -> str:
     """
     A metric's value with its marks; where there is none, the reason.
@@ -45,7 +72,7 @@ def figure(row: dict[str, Any], unit: str) -> str:
     """
     if row["value"] is None:
         return f"undefined: {row['undefined_because']}"
-    text = duration(row["value"]) if unit == "seconds" else number(row["value"])
+    text = amount(row["value"], unit)
     return f"{'>= ' if row['lower_bound'] else ''}{text}{' *' if row['few'] else ''}"
 
 

@@ -5,86 +5,14 @@ from typing import Final
 
 import duckdb
 
-from domain.gpu_sample import LONGEST_STEP_MS
 from store.engine import Engine
 from store.lives import MARK
 from store.retention import closed_until
+from store.touched_hours import REACH_MS, keep_stays, stays_of, touched_hours
 
 HOUR_MS: Final = 3_600_000
 # A fold holds about so many samples in memory at once.
 _AT_ONCE: Final = 1_500_000
-# The longest that a sample stands, 1.5 of the longest step.
-_REACH_MS: Final = LONGEST_STEP_MS * 3 // 2
-
-# One row per hour, not closed yet, that new samples, or stays of pods that look different now, touch.
-_TOUCHED: Final = """
-with known as (
-    select max(step_ms) * 3 // 2 as reach_ms, min(at_ms) as first_ms, max(at_ms) as last_ms
-    from gpu_sample
-    where cluster = $cluster
-),
-
-news as (
-    select distinct at_ms
-    from gpu_sample
-    where cluster = $cluster and seq > $seq
-),
-
-changed as (
-    select
-        case when was.pod_uid is null or now.pod_uid is null then coalesce(now.bound_ms, was.bound_ms)
-            else least(was.released_ms, now.released_ms) end as from_ms,
-        case when was.pod_uid is null or now.pod_uid is null then coalesce(now.released_ms, was.released_ms)
-            when was.released_ms is null or now.released_ms is null then null
-            else greatest(was.released_ms, now.released_ms) end as to_ms
-    from (select * from activity_holding where cluster = $cluster) as was
-    full outer join (select * from pod_stay where cluster = $cluster) as now
-        on was.workload_uid = now.workload_uid
-        and was.pod_uid = now.pod_uid
-        and was.node = now.node
-        and was.namespace = now.namespace
-        and was.pod_name = now.pod_name
-        and was.bound_ms = now.bound_ms
-        and was.micro_gpus is not distinct from now.micro_gpus
-    where
-        was.pod_uid is null
-        or now.pod_uid is null
-        or was.released_ms is distinct from now.released_ms
-),
-
-stretch as (
-    select at_ms - reach_ms as from_ms, at_ms + reach_ms as to_ms
-    from news
-    cross join known
-    union all
-    select
-        greatest(changed.from_ms, known.first_ms) as from_ms,
-        least(coalesce(changed.to_ms, known.last_ms), known.last_ms) + known.reach_ms as to_ms
-    from changed
-    cross join known
-    where changed.from_ms <= known.last_ms + reach_ms
-),
-
-hour as (
-    select distinct unnest(range(from_ms // 3600000, to_ms // 3600000 + 1)) * 3600000 as hour_ms
-    from stretch
-    where from_ms <= to_ms
-),
-
-size as (
-    select at_ms // 3600000 * 3600000 as hour_ms, count(*) as samples
-    from gpu_sample
-    where cluster = $cluster
-    group by at_ms // 3600000
-)
-
-select hour.hour_ms, coalesce(size.samples, 0) as samples
-from hour
-left join size on hour.hour_ms = size.hour_ms
-where hour.hour_ms >= $closed_ms
-order by hour.hour_ms
-"""
-
 # One row: which samples are in the result, which there are, and the number of this refresh.
 _DONE: Final = """
 select
@@ -99,7 +27,7 @@ _FRESH_PIECES: Final = (
     create or replace temp table fresh_series as
     select * from gpu_series($from_ms - 2700000, $known_ms) where cluster = $cluster
     """,
-    "create or replace temp table fresh_part as select * from gpu_part('fresh_series')",
+    "create or replace temp table fresh_part as from gpu_part('fresh_series', $from_ms - 2700000)",
     """
     create or replace temp table fresh_piece as
     with fresh_reading as (
@@ -211,10 +139,6 @@ _REPLACE: Final = (
     """,
     "drop table fresh_piece",
 )
-_KEEP_STAYS: Final = (
-    "delete from activity_holding where cluster = $cluster",
-    "insert into activity_holding by name select * from pod_stay where cluster = $cluster",
-)
 _FORGET: Final = "delete from watermark where cluster = $cluster and starts_with(job, $stage)"
 
 
@@ -240,7 +164,8 @@ def fold(engine: Engine, cluster: str, *, job: str, idle_below: float, resident_
     if not done["newest"]:
         return 0
     closed_ms = closed_until(engine, cluster)
-    touched = engine.rows(_TOUCHED, {"cluster": cluster, "seq": done["seq"], "closed_ms": closed_ms})
+    stays = stays_of(engine, cluster)
+    touched = touched_hours(engine, cluster, seq=int(str(done["seq"])), closed_ms=closed_ms, stays=stays)
     if not touched:
         return 0
     about = {"cluster": cluster, "refresh": done["refresh"]}
@@ -250,7 +175,7 @@ def fold(engine: Engine, cluster: str, *, job: str, idle_below: float, resident_
         run = about | {"from_ms": from_ms, "to_ms": to_ms}
         with engine.transaction() as connection:
             for statement in _FRESH_PIECES:
-                _execute(connection, statement, run | {"known_ms": to_ms + _REACH_MS})
+                _execute(connection, statement, run | {"known_ms": to_ms + REACH_MS})
             _execute(connection, _FRESH_SPANS, run | limits)
             _execute(connection, _FRESH_HOURS, run)
             _execute(connection, _STALE, run)
@@ -258,21 +183,17 @@ def fold(engine: Engine, cluster: str, *, job: str, idle_below: float, resident_
             for statement in _REPLACE:
                 _execute(connection, statement, run)
     with engine.transaction() as connection:
-        for statement in _KEEP_STAYS:
-            _execute(connection, statement, about)
+        keep_stays(connection, cluster, stays)
         connection.execute(_FORGET, {"cluster": cluster, "stage": job.partition("/")[0] + "/"})
         connection.execute(MARK, {"cluster": cluster, "job": job, "seq": done["newest"]})
     return len(made_anew)
 
 
-def _runs(hours: list[dict[str, object]]) -> Iterator[tuple[int, int]]:
+def _runs(hours: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
     """Hours next to each other, as [from, to), with no more samples than a fold holds at once."""
     start_ms: int | None = None
     end_ms = held = 0
-    for row in hours:
-        hour_ms, samples = row["hour_ms"], row["samples"]
-        assert isinstance(hour_ms, int)
-        assert isinstance(samples, int)
+    for hour_ms, samples in hours:
         if start_ms is not None and (hour_ms != end_ms or held + samples > _AT_ONCE):
             yield start_ms, end_ms
             start_ms, held = None, 0

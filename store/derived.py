@@ -40,6 +40,13 @@ where
     )
 """
 
+_COUNTING_SINCE: Final = """
+-- One row: the earliest instant until which rows of one of these workloads count; of how many it is known.
+select min(open_until_ms) as since_ms, count(*)::bigint as known
+from workload_cut
+where cluster = $cluster and workload_uid = any($uids::varchar[])
+"""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replacement:
@@ -65,6 +72,13 @@ def cut_since(engine: Engine, cluster: str, job: str) -> Changed:
     rows = engine.rows(_CUT_SINCE, {"cluster": cluster, "job": job})
     seq = max((row["seq"] for row in rows if isinstance(row["seq"], int)), default=0)
     return Changed({str(row["workload_uid"]) for row in rows}, seq)
+
+
+def counting_since(engine: Engine, cluster: str, uids: Collection[str]) -> int:
+    """The least `open_until_ms` of rows of these workloads: no others need be looked through for them."""
+    (row,) = engine.rows(_COUNTING_SINCE, {"cluster": cluster, "uids": list(uids)})
+    since_ms = row["since_ms"]
+    return since_ms if isinstance(since_ms, int) and row["known"] == len(set(uids)) else 0
 
 
 def replace(

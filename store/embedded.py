@@ -20,6 +20,7 @@ from store import (
     lives,
     measurements,
     observed,
+    order,
     positions,
     queue_states,
     unread,
@@ -195,6 +196,10 @@ class Store(Engine):
         """Workloads whose lives were cut, or vanished, since the job's watermark; and the next one."""
         return derived.cut_since(self, cluster, job)
 
+    def counting_since(self, cluster: str, uids: Collection[str]) -> int:
+        """The least `open_until_ms` that rows of these workloads have; see `store.derived`."""
+        return derived.counting_since(self, cluster, uids)
+
     def replace(
         self,
         cluster: str,
@@ -203,6 +208,10 @@ class Store(Engine):
     ) -> None:
         """Replace rows that are derived of lives and samples; see `store.derived`."""
         derived.replace(self, cluster, replacements, watermark)
+
+    def put_in_order(self) -> list[str]:
+        """Write tables anew in which questions about now read too many rows; see `store.order`."""
+        return order.put_in_order(self)
 
     # ------------------------------------------------------------ GPU samples
 

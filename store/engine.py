@@ -49,6 +49,7 @@ class Engine:
         self._gate = Gate()
         self._schemas: dict[str, pa.Schema] = {}
         self._kept: Kept[Sequence[Mapping[str, object]]] = Kept()
+        self._kept_frames: Kept[pl.DataFrame] = Kept()
         self._use(connect())
 
     @classmethod
@@ -126,6 +127,11 @@ class Engine:
             frame: pl.DataFrame = cursor.sql(sql, params=_used(cursor, sql, params)).pl()
             return frame
 
+    def kept_frame(self, sql: str, params: Mapping[str, int | str | None] | None = None) -> pl.DataFrame:
+        """As `frame`, but read once between two commits."""
+        question = (sql, tuple(sorted((params or {}).items())))
+        return self._kept_frames.answer(question, lambda: self.frame(sql, params))
+
     @contextmanager
     def transaction(self) -> Iterator[duckdb.DuckDBPyConnection]:
         """
@@ -145,7 +151,7 @@ class Engine:
                     self._writer.rollback()
                 raise
             finally:
-                self._kept.forget()
+                self._forget_kept()
 
     def schema(self, table: str) -> pa.Schema:
         """Columns of one of our tables, in order, as Arrow types."""
@@ -211,11 +217,15 @@ class Engine:
             self._writer.execute("checkpoint")
 
     def _use(self, connection: duckdb.DuckDBPyConnection) -> None:
-        self._kept.forget()
+        self._forget_kept()
         self._connection = connection
         self._writer = connection.cursor()
         if self.path is not None:
             _OPEN[self.path.resolve()] = self
+
+    def _forget_kept(self) -> None:
+        self._kept.forget()
+        self._kept_frames.forget()
 
     def _let_go(self) -> None:
         with suppress(duckdb.Error):

@@ -10,12 +10,14 @@ from typing import Final
 
 import msgspec
 
+from store import dimensions
 from store.engine import Engine
 
 _BODIES: Final = """
 update description set body = replace(body, $said, $instead) where contains(body, $said)
 """
 _USERS: Final = "update workload set user_name = $instead where user_name = $name"
+_CLUSTERS: Final = "select distinct cluster from dimensions_seen"
 _MOVERS: Final = "update proposal_audit set who = $instead where who = $name"
 _NAMES: Final = """
 select distinct user_name as name from workload
@@ -83,6 +85,8 @@ def forget(engine: Engine, name: str, instead: str, *, labels: Iterable[str]) ->
                 changed += rows if written is said else 0
         for statement in (_USERS, _MOVERS):
             connection.execute(statement, {"name": name, "instead": instead})
+        for (cluster,) in connection.execute(_CLUSTERS).fetchall():
+            dimensions.recount(connection, cluster)
     engine.fold()
     return changed
 

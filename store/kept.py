@@ -1,11 +1,11 @@
 """Answers of queries, kept between two commits: one page asks the same rows many times."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Sized
 from threading import Lock
 from typing import Final, Generic, TypeVar
 
-_Answer = TypeVar("_Answer", bound=Sequence[object])
+_Answer = TypeVar("_Answer", bound=Sized)
 # About 100 MB of the widest rows that we ask.
 MOST_ROWS: Final = 100_000
 # One answer may take so much of it; a larger one would push out all others for itself.
@@ -58,6 +58,6 @@ class Kept(Generic[_Answer]):
             self._rows -= _size(dropped)
 
 
-def _size(answer: Sequence[object]) -> int:
+def _size(answer: Sized) -> int:
     """Rows; an empty answer takes room too."""
     return len(answer) + 1

@@ -3,33 +3,39 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
+import duckdb
 import polars as pl
 import pyarrow as pa
 
 from domain.errors import StoreError
+from store import dimensions
 from store.engine import Engine
+from store.open_until import FOREVER, OPEN_UNTIL, open_until, stamped
+from store.workload_rows import FOLLOWING, completed
 
 Rows: TypeAlias = pl.DataFrame | Sequence[Mapping[str, object]]
 
-# Tables whose rows belong to a workload, each with how the rows of some workloads are removed.
+# Tables whose rows belong to a workload, each with how the rows of some workloads are removed that count
+# since an instant or later: only there the table is looked through.
 OF_WORKLOADS: Final = {
-    "workload": "delete from workload where cluster = $cluster and workload_uid = any($cut::varchar[])",
-    "span": "delete from span where cluster = $cluster and workload_uid = any($cut::varchar[])",
-    "attempt": "delete from attempt where cluster = $cluster and workload_uid = any($cut::varchar[])",
-    "holding": "delete from holding where cluster = $cluster and workload_uid = any($cut::varchar[])",
-    "run": "delete from run where cluster = $cluster and workload_uid = any($cut::varchar[])",
-    "eviction": "delete from eviction where cluster = $cluster and workload_uid = any($cut::varchar[])",
-    "member_wait": "delete from member_wait where cluster = $cluster and workload_uid = any($cut::varchar[])",
-    "reservation": "delete from reservation where cluster = $cluster and workload_uid = any($cut::varchar[])",
-    "quota_use": "delete from quota_use where cluster = $cluster and workload_uid = any($cut::varchar[])",
-    "member": "delete from member where cluster = $cluster and workload_uid = any($cut::varchar[])",
-    "workload_shape": (
-        "delete from workload_shape where cluster = $cluster and workload_uid = any($cut::varchar[])"
-    ),
-    "workload_copy": (
-        "delete from workload_copy where cluster = $cluster and workload_uid = any($cut::varchar[])"
-    ),
-    "pod_device": "delete from pod_device where cluster = $cluster and workload_uid = any($cut::varchar[])",
+    name: f"delete from {name} where cluster = $cluster and workload_uid = any($cut::varchar[])"  # noqa: S608
+    f" and {OPEN_UNTIL} >= $since_ms"
+    for name in (
+        "workload",
+        "span",
+        "attempt",
+        "holding",
+        "run",
+        "eviction",
+        "member_wait",
+        "reservation",
+        "quota_use",
+        "member",
+        "workload_shape",
+        "workload_copy",
+        "pod_device",
+        "checkpoint_told",
+    )
 }
 # Tables that are replaced for the whole cluster.
 _OF_CLUSTER: Final = {
@@ -39,10 +45,21 @@ _OF_CLUSTER: Final = {
     "queue_flavor": "delete from queue_flavor where cluster = $cluster",
     "kueue_terms": "delete from kueue_terms where cluster = $cluster",
 }
+# One row per workload: until when the rows count that it has so far, the largest bigint where it has none.
 _CUT: Final = """
 insert into workload_cut (cluster, workload_uid, seq)
 select $cluster as cluster, unnest($cut::varchar[]) as workload_uid, $seq as seq
 on conflict do update set seq = excluded.seq
+returning open_until_ms
+"""
+_OPEN_UNTIL: Final = """
+insert into workload_cut (cluster, workload_uid, seq, open_until_ms)
+select
+    $cluster as cluster,
+    unnest($cut::varchar[]) as workload_uid,
+    $seq as seq,
+    unnest($until_ms::bigint[]) as open_until_ms
+on conflict do update set open_until_ms = excluded.open_until_ms
 """
 MARK: Final = """
 insert into watermark (cluster, job, seq) values ($cluster, $job, $seq)
@@ -73,8 +90,9 @@ def write_lives(
         engine: the store.
         cluster: whose they are.
         workload_uids: workloads that were cut anew; one without rows now has none.
-        tables: rows by table, each with all columns of its table; those of a workload's tables
-            belong to `workload_uids`. `node_span` and `queue_span` hold the whole cluster.
+        tables: rows by table, each with all columns of its table but those that follow from the rows of
+            a workload together: `open_until_ms`, and `workload_rows.FOLLOWING`. Those of a workload's
+            tables belong to `workload_uids`; `node_span` and `queue_span` hold the whole cluster.
         watermark: the facts that are in it.
         advances: whether these are all the facts of the cluster up to there; else it stays where it is.
 
@@ -86,26 +104,63 @@ def write_lives(
     if strangers:
         message = f"tables {sorted(strangers)}: expected some of {[*OF_WORKLOADS, *_OF_CLUSTER]}"
         raise StoreError(message)
-    incoming = {name: fitting(name, engine.schema(name), rows) for name, rows in tables.items()}
+    incoming = {name: fitting(name, _given(engine, name), rows) for name, rows in tables.items()}
     for name, rows in incoming.items():
         check_owner(name, rows, column="cluster", owners={cluster})
         if name in OF_WORKLOADS:
             check_owner(name, rows, column="workload_uid", owners=set(workload_uids))
+    until_ms = open_until(incoming)
+    incoming = {
+        name: stamped(rows, until_ms) if name in OF_WORKLOADS else rows for name, rows in incoming.items()
+    }
+    if "workload" in incoming:
+        incoming["workload"] = completed(
+            incoming["workload"], spans=incoming.get("span"), copies=incoming.get("workload_copy")
+        )
+    cut = {uid: until_ms.get(uid, FOREVER) for uid in sorted(set(workload_uids))}
+    job, seq = watermark
     with engine.transaction() as connection:
-        if workload_uids:
-            for delete in OF_WORKLOADS.values():
-                connection.execute(delete, {"cluster": cluster, "cut": list(workload_uids)})
+        combinations = _take_out(connection, cluster, cut, seq=seq)
         for name in incoming.keys() & _OF_CLUSTER.keys():
             connection.execute(_OF_CLUSTER[name], {"cluster": cluster})
         for name, rows in incoming.items():
             if rows.num_rows:
                 connection.from_arrow(rows).insert_into(name)
-        job, seq = watermark
-        if workload_uids:
-            # Whatever is derived of these lives has news.
-            connection.execute(_CUT, {"cluster": cluster, "cut": sorted(set(workload_uids)), "seq": seq})
+        if cut:
+            since_ms = min(cut.values())
+            dimensions.bring_up_to_date(connection, cluster, list(cut), had=combinations, since_ms=since_ms)
         if advances:
             connection.execute(MARK, {"cluster": cluster, "job": job, "seq": seq})
+
+
+def _take_out(
+    connection: duckdb.DuckDBPyConnection, cluster: str, cut: Mapping[str, int], *, seq: int
+) -> dimensions.Combinations:
+    """
+    Remove the rows of these workloads; gives the combinations of dimensions that they had.
+
+    Args:
+        connection: in a transaction.
+        cluster: whose they are.
+        cut: until when the rows count that come in their place, by workload.
+        seq: whatever is derived of these lives has news since.
+    """
+    if not cut:
+        return frozenset()
+    asked: dict[str, object] = {"cluster": cluster, "cut": list(cut)}
+    had = connection.execute(_CUT, asked | {"seq": seq}).fetchall()
+    since_ms = min(int(was) for (was,) in had)
+    combinations = dimensions.of_workloads(connection, cluster, list(cut), since_ms=since_ms)
+    for delete in OF_WORKLOADS.values():
+        connection.execute(delete, asked | {"since_ms": since_ms})
+    connection.execute(_OPEN_UNTIL, asked | {"seq": seq, "until_ms": list(cut.values())})
+    return combinations
+
+
+def _given(engine: Engine, name: str) -> pa.Schema:
+    """The columns that are given; the last ones of a workload's tables follow from the others."""
+    derived = (OPEN_UNTIL, *FOLLOWING) if name in OF_WORKLOADS else ()
+    return pa.schema([column for column in engine.schema(name) if column.name not in derived])
 
 
 def fitting(name: str, schema: pa.Schema, rows: Rows) -> pa.Table:

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from store import dimensions
 from store.engine import Engine
 from store.lives import OF_WORKLOADS
 
@@ -97,7 +98,8 @@ def drop_before(engine: Engine, clusters: list[str], before_ms: int) -> int:
             for delete in (*_OF_OBJECTS, *_OF_STAGES):
                 connection.execute(delete, {"cluster": cluster})
             for delete in OF_WORKLOADS.values():
-                connection.execute(delete, {"cluster": cluster, "cut": cut})
+                connection.execute(delete, {"cluster": cluster, "cut": cut, "since_ms": 0})
+            dimensions.recount(connection, cluster)
             for statement in _BY_TIME:
                 connection.execute(statement, {"cluster": cluster, "before_ms": before_ms})
             dropped += len(cut)

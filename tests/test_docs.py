@@ -28,8 +28,14 @@ def test_a_generated_page_is_what_the_code_says(name: str) -> None:
 @pytest.mark.parametrize("name", sorted(REGISTRY))
 def test_a_metric_stands_on_the_page_of_metrics_with_its_definition(name: str) -> None:
     page = _read(DOCS / "metrics.md")
-    assert name in page
-    assert REGISTRY[name].definition in page
+    metric = REGISTRY[name]
+    assert f"[`{name}`](#{name}) | {metric.unit} | {metric.title} |" in page
+    section = page.partition(f"\n## {name}\n")[2].partition("\n## ")[0]
+    # How it is figured, in a sentence at least, and whose word or formula that is.
+    assert metric.definition in section
+    assert metric.definition.endswith(".")
+    assert metric.source.strip()
+    assert f"- Source: {metric.source}." in section
 
 
 @pytest.mark.parametrize(

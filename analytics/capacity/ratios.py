@@ -35,7 +35,10 @@ select
     ), 0) as amount,
     count(*) - count(micro_gpus) as unmeasured_ms
 from gpu_holding
-where bound_ms < $as_of_ms and coalesce(released_ms > $window_start_ms, true)
+where
+    bound_ms < $as_of_ms
+    and coalesce(released_ms > $window_start_ms, true)
+    and open_until_ms >= $window_start_ms
 group by cluster, gpu_model, node
 """  # noqa: S608 - put together of constants
 

@@ -5,13 +5,18 @@ The capacity that was there, and what became of it.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from itertools import pairwise
+from typing import Final
 
-from analytics.chargeback.usage import Cutter, Piece, Stay, Unknown, clip
+import polars as pl
+
+from analytics.chargeback.cutter import Cutter, Frame
+from analytics.chargeback.stays import Stays
+from analytics.chargeback.usage import Unknown
 from domain.money import Price
+
+_NODE: Final = ("cluster", "node", "course")
 
 
 class Kind(StrEnum):
@@ -68,7 +73,7 @@ class Hours:
 
 
 def capacity_lines(
-    stays: Iterable[Stay], cutter: Cutter
+    stays: Stays, cutter: Cutter
 ) -> tuple[list[CapacityLine], dict[str, Hours], list[Unknown]]:
     """
     Lines of idle, unavailable and overlapping GPU-time; the books' sum by day; what is not known.
@@ -81,65 +86,91 @@ def capacity_lines(
     Raises:
         PolicyError: the price book has no price for a node.
     """
-    by_node: dict[tuple[str, str], list[Stay]] = defaultdict(list)
-    for stay in stays:
-        by_node[stay.cluster, stay.node].append(stay)
     found: dict[CapacityLine, int] = defaultdict(int)
     hours: dict[str, Hours] = {day.label: Hours() for day in cutter.days}
-    unknown = []
-    for node in sorted({*by_node, *cutter.stretches}):
-        for piece, held in _levels(node, by_node[node], cutter):
-            lasted = piece.end_ms - piece.start_ms
-            because = _not_known(piece, held)
-            if because:
-                unknown.append(
-                    Unknown(
-                        cluster=node[0],
-                        node=node[1],
-                        start_ms=piece.start_ms,
-                        end_ms=piece.end_ms,
-                        because=because,
-                    )
-                )
-            for kind, micro_gpus in _became(piece, held).items():
+    if not cutter.days:
+        return [], hours, []
+    nodes, levels = _levels(stays, cutter)
+    lasted = levels.group_by("number", "held").agg(pl.col("ms").sum())
+    for number, held, ms in lasted.sort("number", "held").iter_rows():
+        frame = cutter.frames[number]
+        if frame.stretch is not None:
+            price = cutter.price(frame, frame.stretch.sku)
+            for kind, micro_gpus in _became(frame, held).items():
                 line = CapacityLine(
                     kind=kind,
-                    cluster=node[0],
-                    gpu_model=piece.sku.gpu_model,
-                    day=piece.day,
-                    price=piece.price,
+                    cluster=frame.stretch.cluster,
+                    gpu_model=frame.stretch.sku.gpu_model,
+                    day=frame.day,
+                    price=price,
                     micro_gpu_ms=0,
                 )
-                found[line] += micro_gpus * lasted
-            hours[piece.day] += _hours(piece, held, lasted)
+                found[line] += micro_gpus * ms
+        hours[frame.day] += _hours(frame, held, ms)
     lines = [replace(line, micro_gpu_ms=amount) for line, amount in found.items() if amount]
-    return sorted(lines, key=_order), hours, unknown
+    return sorted(lines, key=_order), hours, _unknown(nodes, levels, cutter)
 
 
-def _levels(node: tuple[str, str], stays: list[Stay], cutter: Cutter) -> Iterator[tuple[Piece, int]]:
-    """The node's time in pieces in which what is held on it does not change."""
-    window, changes = cutter.window, dict[int, int]()
-    for stay in stays:
-        start_ms, end_ms = clip(stay.start_ms, stay.end_ms, window)
-        if stay.micro_gpus and start_ms < end_ms:
-            changes[start_ms] = changes.get(start_ms, 0) + stay.micro_gpus
-            changes[end_ms] = changes.get(end_ms, 0) - stay.micro_gpus
-    ends = [clip(stretch.start_ms, stretch.end_ms, window) for stretch in cutter.stretches.get(node, ())]
-    edges = sorted({*changes, *(at for pair in ends if pair[0] < pair[1] for at in pair)})
-    # Only a node that is not known needs the SKU of what stays on it.
-    sku = stays[0].sku if stays else cutter.stretches[node][0].sku
-    held = 0
-    for left, right in pairwise(edges):
-        held += changes.get(left, 0)
-        known = any(start < right and left < end for start, end in ends)
-        if held or known:
-            for piece in cutter.pieces(node, left, right, sku):
-                yield piece, held
+def _levels(stays: Stays, cutter: Cutter) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """
+    The time of nodes in pieces in which neither they change nor what is held on them.
+
+    Returns:
+        One row per node; cluster str, node str, place i64. One row per piece, by node and in the order of
+        time; place i64, number i64 (of the frame), start_ms i64, ms i64 above 0, held i64, micro-GPU.
+    """
+    window = cutter.window
+    rows = cutter.coursed(stays.within(window).filter(pl.col("micro_gpus") != 0))
+    nodes = pl.concat([cutter.nodes, rows.select(_NODE)]).unique().sort("cluster", "node")
+    nodes = nodes.with_row_index("place").cast({"place": pl.Int64})
+    held = rows.join(nodes, on=["cluster", "node"]).select("place", "start_ms", "end_ms", "micro_gpus")
+    none, nothing = pl.lit(None, pl.Int64), pl.lit(0, pl.Int64)
+    changes = pl.concat(
+        [
+            nodes.join(cutter.frames_of, on="course").select(
+                "place", "number", at_ms="from_ms", change=nothing
+            ),
+            nodes.select("place", number=none, at_ms=pl.lit(window.end_ms), change=nothing),
+            held.select("place", number=none, at_ms="start_ms", change="micro_gpus"),
+            held.select("place", number=none, at_ms="end_ms", change=-pl.col("micro_gpus")),
+        ]
+    )
+    # All that is held on a node is let go of by the window's end, so that one running sum serves all nodes.
+    pieces = changes.sort("place", "at_ms").with_columns(
+        number=pl.col("number").forward_fill(),
+        held=pl.col("change").cum_sum(),
+        ms=pl.col("at_ms").shift(-1) - pl.col("at_ms"),
+    )
+    lasting = pieces.filter((pl.col("ms") > 0) & (pl.col("at_ms") < window.end_ms))
+    return nodes, lasting.select("place", "number", "held", "ms", start_ms="at_ms")
 
 
-def _became(piece: Piece, held: int) -> dict[Kind, int]:
-    """Micro-GPU of each kind at any instant of a piece."""
-    stretch = piece.stretch
+def _unknown(nodes: pl.DataFrame, levels: pl.DataFrame, cutter: Cutter) -> list[Unknown]:
+    because = {
+        (number, held): _not_known(cutter.frames[number], held)
+        for number, held in levels.select("number", pl.col("held") > 0).unique().iter_rows()
+    }
+    told = [key for key, reason in because.items() if reason]
+    if not told:
+        return []
+    asked = pl.DataFrame(told, schema={"number": pl.Int64, "some": pl.Boolean}, orient="row")
+    pieces = levels.with_columns(some=pl.col("held") > 0).join(
+        asked, on=["number", "some"], how="semi", maintain_order="left"
+    )
+    pieces = pieces.join(nodes, on="place", maintain_order="left")
+    return [
+        Unknown(
+            cluster=cluster, node=node, start_ms=start_ms, end_ms=start_ms + ms, because=because[number, some]
+        )
+        for cluster, node, number, some, start_ms, ms in pieces.select(
+            "cluster", "node", "number", "some", "start_ms", "ms"
+        ).iter_rows()
+    ]  # fmt: skip
+
+
+def _became(frame: Frame, held: int) -> dict[Kind, int]:
+    """Micro-GPU of each kind on one node, at any instant of a frame at which so much is held."""
+    stretch = frame.stretch
     if stretch is None or stretch.capacity_micro_gpus is None:
         return {}
     capacity = stretch.capacity_micro_gpus
@@ -155,19 +186,19 @@ def _became(piece: Piece, held: int) -> dict[Kind, int]:
     }
 
 
-def _not_known(piece: Piece, held: int) -> str:
-    if piece.stretch is None:
+def _not_known(frame: Frame, held: int) -> str:
+    if frame.stretch is None:
         return "GPUs are held on a node that is not known then" if held else ""
-    if piece.stretch.capacity_micro_gpus is None:
+    if frame.stretch.capacity_micro_gpus is None:
         return "the node's GPUs are not known"
-    if piece.stretch.allocatable_micro_gpus is None:
+    if frame.stretch.allocatable_micro_gpus is None:
         return "how many of the node's GPUs are allocatable is not known"
     return ""
 
 
-def _hours(piece: Piece, held: int, lasted: int) -> Hours:
-    became = _became(piece, held)
-    capacity = held if piece.stretch is None else piece.stretch.capacity_micro_gpus
+def _hours(frame: Frame, held: int, lasted: int) -> Hours:
+    became = _became(frame, held)
+    capacity = held if frame.stretch is None else frame.stretch.capacity_micro_gpus
     return Hours(
         capacity=(held if capacity is None else capacity) * lasted,
         held=held * lasted,

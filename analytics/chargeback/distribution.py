@@ -8,7 +8,8 @@ from fractions import Fraction
 from typing import Final
 
 from analytics.chargeback.capacity import CapacityLine, Kind
-from analytics.chargeback.usage import Owner, UsageLine
+from analytics.chargeback.stays import Owner
+from analytics.chargeback.usage import UsageLine
 from domain.money import cost
 from domain.quantity import largest_remainder
 
@@ -102,14 +103,18 @@ def distributed(found: Iterable[Charge], distribution: Distribution) -> list[Cha
 
 
 def _priced(line: UsageLine | CapacityLine, kind: Kind, owner: Owner) -> Charge:
+    price = line.price
+    listed = cost(line.micro_gpu_ms, price.listed)
+    contracted = listed if price.contracted is None else cost(line.micro_gpu_ms, price.contracted)
+    effective = contracted if price.effective is None else cost(line.micro_gpu_ms, price.effective)
     return Charge(
         kind=kind,
         pool=Pool(cluster=line.cluster, gpu_model=line.gpu_model, day=line.day),
         owner=owner,
         micro_gpu_ms=line.micro_gpu_ms,
-        list_cost=cost(line.micro_gpu_ms, line.price.listed),
-        contracted_cost=cost(line.micro_gpu_ms, line.price.contracted_price),
-        effective_cost=cost(line.micro_gpu_ms, line.price.effective_price),
+        list_cost=listed,
+        contracted_cost=contracted,
+        effective_cost=effective,
     )
 
 

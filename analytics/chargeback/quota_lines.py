@@ -1,14 +1,12 @@
 """Lines of quota: what a holder lent, borrowed and left unused, in GPU-hours and at the effective price."""
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from typing import Final, NamedTuple
 
 from analytics.chargeback.distribution import Pool
-from analytics.chargeback.statement import Row
 from domain.money import Currency
 
 # The kind of a line of quota. It has no GPU-time of its own, so it is charged nothing.
@@ -41,21 +39,6 @@ class QuotaLine:
     queue: str
     gpu_model: str
     time: QuotaTime
-
-
-def average_prices(rows: Iterable[Row]) -> dict[Pool, Fraction]:
-    """
-    What a micro-GPU-millisecond of each pool and day cost on average, effectively.
-
-    Of all that was there, idle too. A pool without GPU-time has none.
-    """
-    time: dict[Pool, int] = defaultdict(int)
-    costs: dict[Pool, Fraction] = defaultdict(Fraction)
-    for row in rows:
-        pool = Pool(cluster=row.cluster, gpu_model=row.gpu_model, day=row.day)
-        time[pool] += row.micro_gpu_ms
-        costs[pool] += Fraction(row.effective_cost)
-    return {pool: costs[pool] / time[pool] for pool in time if time[pool] > 0}
 
 
 def at_average_price(

@@ -1,18 +1,20 @@
 """From stays and nodes to the statement of a month: all steps in their order."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import tzinfo
 
 from analytics.chargeback.capacity import capacity_lines
+from analytics.chargeback.cutter import Cutter
 from analytics.chargeback.distribution import charges, distributed
 from analytics.chargeback.statement import Statement, Terms, statement
-from analytics.chargeback.usage import Cutter, NodeStretch, Stay, usage_lines
+from analytics.chargeback.stays import NodeStretch, Stays
+from analytics.chargeback.usage import usage_lines
 from domain.calendar import Period, Unit, cut
 from domain.money import PriceBook
 
 
 def settle(
-    stays: Sequence[Stay],
+    stays: Stays,
     stretches: Iterable[NodeStretch],
     *,
     period: Period,

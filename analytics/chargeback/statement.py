@@ -10,17 +10,22 @@ too much or too little is carried to its next day.
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from decimal import Decimal
 from enum import StrEnum
 from fractions import Fraction
+from typing import Final
 
 from analytics.chargeback.capacity import Hours, Kind
-from analytics.chargeback.distribution import Charge, Distribution
+from analytics.chargeback.distribution import Charge, Distribution, Pool
 from analytics.chargeback.usage import Unknown
 from domain.calendar import Period
 from domain.errors import UsageError
-from domain.money import MICRO_GPU_MS_PER_GPU_HOUR, Currency, apportion
+from domain.money import MICRO_GPU_MS_PER_GPU_HOUR, Currency, Exact, apportion
+
+# Amounts are summed and compared in these parts of a currency unit: whole numbers at any price of at most
+# twelve decimals, at a tenth of what fractions cost. A share of idle capacity may still be a fraction.
+_PARTS: Final = MICRO_GPU_MS_PER_GPU_HOUR * 10**12
 
 
 class Billing(StrEnum):
@@ -78,13 +83,19 @@ DIMENSIONS = tuple(each.name for each in fields(Row) if each.name not in {*COSTS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statement:
-    """A month, or its days until now; `hours` is the books' sum, `unknown` what it cannot know."""
+    """
+    A month, or its days until now; `hours` is the books' sum, `unknown` what it cannot know.
+
+    `average_prices`: what a micro-GPU-millisecond of a pool and day cost effectively, exactly, of all that
+    was there, idle too. A pool without GPU-time has none.
+    """
 
     period: Period
     currency: Currency
     rows: tuple[Row, ...]
     hours: Hours
     unknown: tuple[Unknown, ...] = ()
+    average_prices: Mapping[Pool, Fraction] = field(default_factory=dict)
 
     def total(self) -> Row:
         """All rows in one."""
@@ -117,7 +128,9 @@ def statement(
     for charge in found:
         by_day[charge.pool.day][_key(charge)].add(charge)
     rows: list[Row] = []
-    books = {sign: tuple(_Rounding(terms.currency) for _ in range(3)) for sign in (1, -1)}
+    # Where nobody agreed on another price than the list's, the three costs are one.
+    costs = 1 if all(len(set(row.costs)) == 1 for rows in by_day.values() for row in rows.values()) else 3
+    books = {sign: tuple(_Rounding(terms.currency) for _ in range(costs)) for sign in (1, -1)}
     for day in days:
         for sign, rounding in books.items():
             exact = {
@@ -129,16 +142,32 @@ def statement(
                 for place, each in enumerate(rounding)
             ]
             for key in sorted(exact):
-                minor = [sign * column[key] for column in columns]
-                row = _row(key, minor, terms)
-                rows.append(replace(row, day=day.label, micro_gpu_ms=sign * exact[key].micro_gpu_ms))
+                minor = [sign * column[key] for column in columns] * (3 // costs)
+                rows.append(
+                    _row(key, minor, terms, day=day.label, micro_gpu_ms=sign * exact[key].micro_gpu_ms)
+                )
     return Statement(
         period=period,
         currency=terms.currency,
         rows=tuple(rows),
         hours=sum((hours or {}).values(), Hours()),
         unknown=tuple(unknown),
+        average_prices=_average_prices(by_day),
     )
+
+
+def _average_prices(by_day: Mapping[str, Mapping[tuple[str, ...], "_Exact"]]) -> dict[Pool, Fraction]:
+    time: dict[Pool, int] = defaultdict(int)
+    costs: dict[Pool, Exact] = defaultdict(int)
+    for day, rows in by_day.items():
+        for (_, kind, cluster, *_, gpu_model), amounts in rows.items():
+            pool, sign = (
+                Pool(cluster=cluster, gpu_model=gpu_model, day=day),
+                -1 if kind == Kind.OVERLAP else 1,
+            )
+            time[pool] += sign * amounts.micro_gpu_ms
+            costs[pool] += sign * amounts.costs[2]
+    return {pool: Fraction(costs[pool]) / (_PARTS * time[pool]) for pool in time if time[pool] > 0}
 
 
 def rolled_up(rows: Iterable[Row], by: Sequence[str]) -> list[Row]:
@@ -169,22 +198,29 @@ def rolled_up(rows: Iterable[Row], by: Sequence[str]) -> list[Row]:
 
 
 class _Exact:
-    """A row's exact sums: time, and list, contracted and effective cost in currency units."""
+    """A row's exact sums: time, and list, contracted and effective cost in parts of a currency unit."""
 
     __slots__ = ("costs", "micro_gpu_ms")
 
     def __init__(self) -> None:
         self.micro_gpu_ms = 0
-        self.costs = (Fraction(), Fraction(), Fraction())
+        self.costs: tuple[Exact, Exact, Exact] = (0, 0, 0)
 
     def add(self, charge: Charge) -> None:
-        listed, contracted, effective = self.costs
+        listed = contracted = effective = _in_parts(charge.list_cost)
+        # Where a site pays the list price the three are one.
+        if charge.contracted_cost is not charge.list_cost:
+            contracted = effective = _in_parts(charge.contracted_cost)
+        if charge.effective_cost is not charge.contracted_cost:
+            effective = _in_parts(charge.effective_cost)
+        before = self.costs
         self.micro_gpu_ms += charge.micro_gpu_ms
-        self.costs = (
-            listed + charge.list_cost,
-            contracted + charge.contracted_cost,
-            effective + charge.effective_cost,
-        )
+        self.costs = (before[0] + listed, before[1] + contracted, before[2] + effective)
+
+
+def _in_parts(amount: Fraction) -> Exact:
+    factor, rest = divmod(_PARTS, amount.denominator)
+    return amount * _PARTS if rest else amount.numerator * factor
 
 
 class _Rounding:
@@ -192,32 +228,36 @@ class _Rounding:
 
     def __init__(self, currency: Currency) -> None:
         self._currency = currency
-        self._exact = Fraction()
-        self._by_team: dict[tuple[str, ...], Fraction] = defaultdict(Fraction)
-        self._by_row: dict[tuple[str, ...], Fraction] = defaultdict(Fraction)
+        self._exact: Exact = 0
+        self._by_team: dict[tuple[str, ...], Exact] = defaultdict(int)
+        self._by_row: dict[tuple[str, ...], Exact] = defaultdict(int)
 
-    def day(self, costs: Mapping[tuple[str, ...], Fraction]) -> dict[tuple[str, ...], int]:
-        """The next day's rows, minor units."""
-        before = self._currency.minor(self._exact)
+    def day(self, costs: Mapping[tuple[str, ...], Exact]) -> dict[tuple[str, ...], int]:
+        """The next day's rows, minor units, of costs in parts of a currency unit."""
+        before = self._minor()
         self._exact += sum(costs.values())
-        teams: dict[tuple[str, ...], dict[tuple[str, ...], Fraction]] = defaultdict(dict)
+        teams: dict[tuple[str, ...], dict[tuple[str, ...], Exact]] = defaultdict(dict)
+        minor_units = 10**self._currency.digits
         for key, amount in costs.items():
-            teams[key[:1]][key] = amount * 10**self._currency.digits
-        sums = {team: Fraction(sum(rows.values())) for team, rows in teams.items()}
-        given = _carrying(self._currency.minor(self._exact) - before, sums, self._by_team)
+            teams[key[:1]][key] = amount * minor_units
+        sums: dict[tuple[str, ...], Exact] = {team: sum(rows.values()) for team, rows in teams.items()}
+        given = _carrying(self._minor() - before, sums, self._by_team)
         return {
             key: part
             for team, rows in teams.items()
             for key, part in _carrying(given[team], rows, self._by_row).items()
         }
 
+    def _minor(self) -> int:
+        return self._currency.minor(Fraction(self._exact) / _PARTS)
+
 
 def _carrying(
-    total: int, exact: Mapping[tuple[str, ...], Fraction], carried: dict[tuple[str, ...], Fraction]
+    total: int, exact: Mapping[tuple[str, ...], Exact], carried: dict[tuple[str, ...], Exact]
 ) -> dict[tuple[str, ...], int]:
-    parts = apportion(total, exact, carried)
+    parts = apportion(total, exact, carried, unit=_PARTS)
     for name, part in parts.items():
-        carried[name] += exact[name] - part
+        carried[name] += exact[name] - part * _PARTS
     return parts
 
 
@@ -235,10 +275,12 @@ def _key(charge: Charge) -> tuple[str, ...]:
     )
 
 
-def _row(key: tuple[str, ...], minor: list[int], terms: Terms) -> Row:
+def _row(key: tuple[str, ...], minor: list[int], terms: Terms, *, day: str, micro_gpu_ms: int) -> Row:
     team, kind, cluster, project, user, queue, gpu_model = key
     listed, contracted, effective = (terms.currency.amount(amount) for amount in minor)
     return Row(
+        day=day,
+        micro_gpu_ms=micro_gpu_ms,
         kind=kind,
         cluster=cluster,
         team=team,

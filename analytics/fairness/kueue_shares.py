@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from analytics.evaluate import NOTHING_OBSERVED, whole
+from analytics.evaluate import NOTHING_OBSERVED, passes, shown, whole
 from analytics.fairness.kueue_share import FlavorUse, WeightedShare, borrowed, weighted_share
 from analytics.fairness.kueue_tree import QueueQuota, QuotaTree
 from domain.metric import Ask, Row, Sample
@@ -48,13 +48,13 @@ select
     resources,
     count(*) as number
 from quota_used
-where start_ms < $as_of_ms and coalesce(end_ms >= $as_of_ms, true)
+where start_ms < $as_of_ms and coalesce(end_ms >= $as_of_ms, true) and open_until_ms >= $as_of_ms
 group by cluster, queue, flavor, resources
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Term:
+class QueueTerm:
     """A queue or cohort; amounts in thousandths by flavor and resource, no limit where there is none."""
 
     parent: str
@@ -63,14 +63,20 @@ class _Term:
     lending: Mapping[Kind, int]
     borrowing: Mapping[Kind, int]
 
+    @classmethod
+    def nothing(cls) -> "QueueTerm":
+        """Those of a cohort without an object: no quota, and weight 1."""
+        return cls(parent="", weight_milli=1000, nominal={}, lending={}, borrowing={})
+
 
 @dataclass(slots=True)
 class KueueSite:
-    """All queues and cohorts of one cluster."""
+    """All queues and cohorts of one cluster; `rows` are the queues' own, by which they are shown."""
 
-    queues: dict[str, _Term] = field(default_factory=dict)
-    cohorts: dict[str, _Term] = field(default_factory=dict)
+    queues: dict[str, QueueTerm] = field(default_factory=dict)
+    cohorts: dict[str, QueueTerm] = field(default_factory=dict)
     used: dict[str, dict[Kind, int]] = field(default_factory=dict)
+    rows: dict[str, Row] = field(default_factory=dict)
     _trees: dict[Kind, QuotaTree] = field(default_factory=dict)
 
     def uses(self, queue: str) -> list[FlavorUse]:
@@ -124,6 +130,31 @@ class KueueSite:
             )
         return found
 
+    def root(self, cohort: str) -> str:
+        """The cohort above all others of its tree; a circle, which Kueue refuses, is cut."""
+        line = [cohort]
+        while (term := self.cohorts.get(line[-1])) and term.parent and term.parent not in line:
+            line.append(term.parent)
+        return line[-1]
+
+    def queues_of(self, cohort: str) -> list[str]:
+        """The queues right in a cohort, by name."""
+        return sorted(name for name, term in self.queues.items() if term.parent == cohort)
+
+    def members(self, root: str) -> list[str]:
+        """All queues of the tree under a root cohort, by name."""
+        return sorted(name for name, t in self.queues.items() if t.parent and self.root(t.parent) == root)
+
+    def quota(self, root: str, kind: Kind) -> int:
+        """All quota of the tree under a root cohort."""
+        own = (term for name, term in self.cohorts.items() if self.root(name) == root)
+        theirs = (self.queues[name] for name in self.members(root))
+        return sum(term.nominal.get(kind, 0) for term in (*own, *theirs))
+
+    def below(self, cohort: str) -> list[str]:
+        """The cohorts right below one."""
+        return [name for name, term in self.cohorts.items() if term.parent == cohort and name != cohort]
+
 
 def kueue_sites(rows: Sequence[Row]) -> dict[str, KueueSite]:
     """Each cluster's queues, from the rows of `TERMS_AND_USES`."""
@@ -139,16 +170,19 @@ def kueue_sites(rows: Sequence[Row]) -> dict[str, KueueSite]:
         else:
             known = site.queues if row["what"] == "ClusterQueue" else site.cohorts
             known[name] = _term(row)
+            if row["what"] == "ClusterQueue":
+                site.rows[name] = row
     return sites
 
 
 def weighted_shares(rows: Sequence[Row], ask: Ask) -> list[Sample]:
     """The share of each queue; several queues have none together."""
     found: dict[tuple[str, ...], list[WeightedShare]] = {}
-    for cluster, site in kueue_sites(rows).items():
-        for queue in site.queues:
-            labels = {"cluster": cluster, "queue": queue}
-            found.setdefault(tuple(labels[name] for name in ask.by), []).append(site.share(queue))
+    for site in kueue_sites(rows).values():
+        for queue, row in site.rows.items():
+            if passes(row, ask.filters):
+                labels = shown(row)
+                found.setdefault(tuple(str(labels[name]) for name in ask.by), []).append(site.share(queue))
     samples = []
     for key, shares in found.items():
         named = dict(zip(ask.by, key, strict=True))
@@ -163,9 +197,9 @@ def weighted_shares(rows: Sequence[Row], ask: Ask) -> list[Sample]:
     return samples or [Sample.undefined({}, NOTHING_OBSERVED)]
 
 
-def _term(row: Row) -> _Term:
+def _term(row: Row) -> QueueTerm:
     quotas = json.loads(str(row["quotas"]))
-    return _Term(
+    return QueueTerm(
         parent=str(row["parent"]),
         weight_milli=whole(row, "weight_milli"),
         nominal={(flavor, resource): nominal for flavor, resource, nominal, _, _ in quotas},

@@ -49,6 +49,8 @@ def quota_uses(history: History) -> Iterator[dict[str, object]]:
     """
     Stretches of reserved quota of a Kueue Workload, in the columns of `quota_use` without the workload's.
 
+    Where it has reserved none, what it asks stands under no queue and flavor, if that is known.
+
     As for `reservations`, a finished Workload keeps its admission in its status, and its quota is free.
     """
     over = [fact.at_ms for fact in history.transitions if gives_quota_back(fact)]
@@ -70,12 +72,26 @@ def _used(body: object) -> set[_Use]:
     if not isinstance(body, objects.Workload):
         return set()
     others = body.other_reserved if isinstance(body.other_reserved, dict) else {}
+    if not body.reserved and not others:
+        return _asked(body)
     found = set()
     for flavor in {*body.reserved, *others}:
         amounts = {name: count * 1000 for name, count in body.reserved.get(flavor, {}).items()}
         amounts |= others.get(flavor, {})
         found.add((body.cluster_queue, flavor, json.dumps(amounts, sort_keys=True)))
     return found
+
+
+def _asked(body: objects.Workload) -> set[_Use]:
+    """All that its pods ask together; nothing where what they ask beside GPUs was not read."""
+    total: dict[str, int] = {}
+    for pods in body.pod_sets:
+        if not isinstance(pods.other_requests, dict):
+            return set()
+        each = {name: count * 1000 for name, count in pods.gpu_requests.items()} | pods.other_requests
+        for name, amount in each.items():
+            total[name] = total.get(name, 0) + amount * pods.count
+    return {("", "", json.dumps(total, sort_keys=True))} if total else set()
 
 
 def _use_row(use: _Use, start_ms: int, end_ms: int | None) -> dict[str, object]:

@@ -6,7 +6,8 @@ from typing import Final
 WHO_IS_LATE: Final = """\
 union all
 -- One row per pool and workload that waits: devices is how long its episode lasts, bound how long ago a pod
--- was last bound in the cluster, both in milliseconds; pods is 1 where quota does not keep it back.
+-- was last bound in the cluster, if in the last 7 days, both in milliseconds; pods is 1 where quota does not
+-- keep it back.
 select
     'late' as what,
     pool.cluster,
@@ -37,7 +38,7 @@ inner join (
             sum(least(coalesce(end_ms, $as_of_ms), $as_of_ms) - start_ms) as waited_ms,
             max_by(state, start_ms) as state
         from waiting_span
-        where start_ms < $as_of_ms
+        where start_ms < $as_of_ms and open_until_ms >= $as_of_ms
         group by cluster, workload_uid, queue, requested_micro_gpus, episode
         having max(coalesce(end_ms, $as_of_ms)) >= $as_of_ms
     ),
@@ -62,21 +63,23 @@ inner join (
     reserved as (
         select cluster, queue, sum(micro_gpus) as micro_gpus
         from gpu_reservation
-        where start_ms < $as_of_ms and coalesce(end_ms >= $as_of_ms, true)
+        where
+            start_ms < $as_of_ms and coalesce(end_ms >= $as_of_ms, true) and open_until_ms >= $as_of_ms
         group by cluster, queue
     ),
 
     in_use as (
         select cluster, queue, sum(micro_gpus) as micro_gpus
         from gpu_holding
-        where bound_ms < $as_of_ms and coalesce(released_ms >= $as_of_ms, true)
+        where
+            bound_ms < $as_of_ms and coalesce(released_ms >= $as_of_ms, true) and open_until_ms >= $as_of_ms
         group by cluster, queue
     ),
 
     last_bound as (
         select cluster, max(bound_ms) as at_ms
         from node_holding
-        where bound_ms < $as_of_ms
+        where bound_ms < $as_of_ms and open_until_ms >= $as_of_ms - 604800000
         group by cluster
     )
 
@@ -131,6 +134,9 @@ select
     '' as flavor
 from plain_workload
 inner join pool on plain_workload.cluster = pool.cluster
-where plain_workload.submitted_ms < $as_of_ms and plain_workload.submitted_ms >= $as_of_ms - 604800000
+where
+    plain_workload.submitted_ms < $as_of_ms
+    and plain_workload.submitted_ms >= $as_of_ms - 604800000
+    and plain_workload.open_until_ms >= $as_of_ms - 604800000
 group by pool.cluster, pool.gpu_model
 """

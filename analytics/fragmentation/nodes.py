@@ -17,7 +17,8 @@ with held as (
         count(*) as pods,
         count(*) - count(micro_gpus) as unknown
     from node_holding
-    where bound_ms < $as_of_ms and coalesce(released_ms >= $as_of_ms, true)
+    where
+        bound_ms < $as_of_ms and coalesce(released_ms >= $as_of_ms, true) and open_until_ms >= $as_of_ms
     group by cluster, node
 ),
 

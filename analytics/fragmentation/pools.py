@@ -31,7 +31,8 @@ with standing as (
 
 bound as (
     select * from device_holding
-    where bound_ms < $as_of_ms and coalesce(released_ms >= $as_of_ms, true)
+    where
+        bound_ms < $as_of_ms and coalesce(released_ms >= $as_of_ms, true) and open_until_ms >= $as_of_ms
 ),
 
 pool as (
@@ -117,12 +118,16 @@ select
                 and gpu_reservation.workload_uid = waiting_ask.workload_uid
                 and gpu_reservation.start_ms < $as_of_ms
                 and coalesce(gpu_reservation.end_ms >= $as_of_ms, true)
+                and gpu_reservation.open_until_ms >= $as_of_ms
         ),
         ''
     ) as flavor
 from waiting_ask
 inner join pool on waiting_ask.cluster = pool.cluster
-where waiting_ask.start_ms < $as_of_ms and coalesce(waiting_ask.end_ms >= $as_of_ms, true)
+where
+    waiting_ask.start_ms < $as_of_ms
+    and coalesce(waiting_ask.end_ms >= $as_of_ms, true)
+    and waiting_ask.open_until_ms >= $as_of_ms
 union all
 select
     'asked' as what,
@@ -145,7 +150,10 @@ select
     '' as flavor
 from asked_shape
 inner join pool on asked_shape.cluster = pool.cluster
-where asked_shape.submitted_ms < $as_of_ms and asked_shape.submitted_ms >= $as_of_ms - 604800000
+where
+    asked_shape.submitted_ms < $as_of_ms
+    and asked_shape.submitted_ms >= $as_of_ms - 604800000
+    and asked_shape.open_until_ms >= $as_of_ms - 604800000
 group by pool.cluster, pool.gpu_model, asked_shape.resource, asked_shape.devices
 union all
 select
@@ -304,7 +312,8 @@ def _take_nodes(pool: Pool, standing: _Standing, members: Sequence[Row]) -> None
             free[node][resource] -= devices
             if whole(row, "part"):
                 # It stands where it is, whatever its node says by now.
-                nodes = standing.allowed(str(row["wants"])) | {node}
+                nodes = standing.allowed(str(row["wants"]))
+                nodes = nodes if node in nodes else nodes | {node}
                 movable = Movable(node=node, devices={resource: devices}, nodes=nodes)
                 pool.held.append((str(row["name"]), movable))
     pool.inventory = Inventory(

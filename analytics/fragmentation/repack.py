@@ -35,15 +35,17 @@ def repacked(inventory: Inventory, pods: Sequence[Movable]) -> Inventory | None:
         for name, count in pod.devices.items():
             room[pod.node][name] = room[pod.node].get(name, 0) + count
     order = sorted(room, key=lambda node: (sum(room[node].values()), node))
+    # Where the last pod of a kind went: room only shrinks, so what it passed by is passed by its like too.
+    reached: dict[object, int] = {}
     for pod in sorted(moved, key=_size, reverse=True):
-        target = next((node for node in order if pod.fits(node, room[node])), None)
-        if target is None:
+        kind = (*sorted(pod.devices.items()), pod.nodes)
+        later = range(reached.get(kind, 0), len(order))
+        place = next((place for place in later if pod.fits(order[place], room[order[place]])), None)
+        if place is None:
             return None
+        reached[kind] = place
         for name, count in pod.devices.items():
-            room[target][name] -= count
-        if not any(room[target].values()):
-            # Full: nobody has to look at it again.
-            order.remove(target)
+            room[order[place]][name] -= count
     return Inventory(room)
 
 

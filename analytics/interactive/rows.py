@@ -40,7 +40,10 @@ select
     bound_ms as start_ms,
     released_ms as end_ms
 from class_holding
-where bound_ms < $as_of_ms and coalesce(released_ms > $window_start_ms, true)
+where
+    bound_ms < $as_of_ms
+    and coalesce(released_ms > $window_start_ms, true)
+    and open_until_ms >= $window_start_ms
 """
 
 NOW = """\
@@ -77,7 +80,7 @@ select
     service_class,
     user_name
 from class_holding
-where bound_ms < $as_of_ms and coalesce(released_ms >= $as_of_ms, true)
+where bound_ms < $as_of_ms and coalesce(released_ms >= $as_of_ms, true) and open_until_ms >= $as_of_ms
 union all
 select distinct
     'waiting' as what,
@@ -97,6 +100,7 @@ where
     and workload_span.service_class = 'interactive'
     and workload_span.start_ms < $as_of_ms
     and coalesce(workload_span.end_ms >= $as_of_ms, true)
+    and workload_span.open_until_ms >= $as_of_ms
 """
 
 

@@ -1,6 +1,6 @@
 """How long workloads stand between their quota and their admission."""
 
-from analytics.waits import EXTRA_LABELS, wait_percentiles
+from analytics.waits import EXTRA_LABELS, WAIT, wait_percentiles
 from domain.metric import Metric, Page, Unit
 
 METRIC = Metric(
@@ -28,14 +28,19 @@ select
     least(coalesce(end_ms, $as_of_ms), $as_of_ms) - start_ms as exit_ms,
     coalesce(end_ms < $as_of_ms, false) as placed
 from workload_span
-where state = 'checking' and start_ms < $as_of_ms and coalesce(end_ms > $window_start_ms, true)
+where
+    state = 'checking'
+    and start_ms < $as_of_ms
+    and coalesce(end_ms > $window_start_ms, true)
+    and open_until_ms >= $window_start_ms
 """,
     labels=("cluster", "queue"),
     extra_labels=EXTRA_LABELS,
-    compute=wait_percentiles(
+    compute_frame=wait_percentiles(
         no_wait="no workload waited for admission checks in the window",
         no_end="no admission check was over in the window",
     ),
+    takes=WAIT,
     windowed=True,
     pages=(Page.QUEUES,),
     shared_labels=("queue",),

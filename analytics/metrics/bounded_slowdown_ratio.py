@@ -1,7 +1,7 @@
 """How much longer workloads took than they ran."""
 
-from analytics.slowdown import slowdown_percentiles
-from domain.metric import Metric, Unit
+from analytics.slowdown import COURSE, slowdown_percentiles
+from domain.metric import Metric, Page, Unit
 
 METRIC = Metric(
     name="bounded_slowdown_ratio",
@@ -35,8 +35,10 @@ where ended_ms >= $window_start_ms and ended_ms < $as_of_ms
         *("user_name", "population"),
     ),
     extra_labels=("quantile",),
-    compute=slowdown_percentiles,
+    compute_frame=slowdown_percentiles,
+    takes=COURSE,
     windowed=True,
     exported=False,
     unless_asked={"population": ("gpu",)},
+    pages=(Page.QUEUES,),
 )

@@ -23,7 +23,7 @@ select
     gang_size,
     reason,
     1 + missed as value
-from workload_eviction
+from gpu_eviction
 where not preempted and at_ms < $as_of_ms
 union all
 select distinct
@@ -32,15 +32,15 @@ select distinct
     service_class,
     priority_class,
     team,
-    case when first_placed_ms < $as_of_ms then gpu_model else '' end as gpu_model,
+    gpu_model,
     gang_size,
     null as reason,
     0 as value
-from gpu_workload
-where submitted_ms < $as_of_ms
+from seen_before($as_of_ms)
 """,
     labels=("cluster", "service_class", "reason"),
     dimensions=(*DIMENSIONS, "reason"),
+    adds=("value",),
     kind=MetricKind.COUNTER,
     pages=(Page.QUEUES,),
 )

@@ -42,6 +42,6 @@ METRIC = Metric(
     labels=POOL,
     dimensions=POOL,
     compute=_as_in_the_paper,
-    pages=(Page.CAPACITY,),
+    pages=(Page.CLUSTER,),
     exported=False,
 )

@@ -1,6 +1,6 @@
 """How many workloads stand behind the started percentiles."""
 
-from analytics.waits import FIRST_WAITS, ended_count
+from analytics.waits import FIRST_WAITS, WAIT, ended_count
 from domain.metric import Metric, Page, Unit
 
 METRIC = Metric(
@@ -11,7 +11,8 @@ METRIC = Metric(
     source="definition of this product",
     sql=FIRST_WAITS,
     labels=("cluster", "queue", "service_class"),
-    compute=ended_count,
+    compute_frame=ended_count,
+    takes=WAIT,
     windowed=True,
     pages=(Page.QUEUES,),
     shared_labels=("queue",),

@@ -17,33 +17,6 @@ METRIC = Metric(
     source="Prometheus classic histogram; Kueue admission wait time",
     sql="""\
 -- One row per combination of dimensions and bucket: first waits that ended before $as_of_ms.
-with placed as (
-    select
-        cluster,
-        queue,
-        service_class,
-        priority_class,
-        team,
-        gpu_model,
-        gang_size,
-        workload_uid
-    from gpu_workload
-    where first_placed_ms < $as_of_ms
-),
-
-clock as (
-    select cluster, workload_uid, sum(end_ms - start_ms) as wait_ms
-    from workload_span
-    where first_wait and waits and end_ms < $as_of_ms
-    group by cluster, workload_uid
-),
-
-wait as (
-    select placed.*, coalesce(clock.wait_ms, 0) as wait_ms
-    from placed
-    left join clock on placed.cluster = clock.cluster and placed.workload_uid = clock.workload_uid
-)
-
 select
     cluster,
     queue,
@@ -53,27 +26,30 @@ select
     gpu_model,
     gang_size,
     case
-        when wait_ms <= 10000 then 10000
-        when wait_ms <= 30000 then 30000
-        when wait_ms <= 60000 then 60000
-        when wait_ms <= 120000 then 120000
-        when wait_ms <= 300000 then 300000
-        when wait_ms <= 600000 then 600000
-        when wait_ms <= 1800000 then 1800000
-        when wait_ms <= 3600000 then 3600000
-        when wait_ms <= 7200000 then 7200000
-        when wait_ms <= 14400000 then 14400000
-        when wait_ms <= 43200000 then 43200000
-        when wait_ms <= 86400000 then 86400000
-        when wait_ms <= 172800000 then 172800000
+        when first_wait_ms <= 10000 then 10000
+        when first_wait_ms <= 30000 then 30000
+        when first_wait_ms <= 60000 then 60000
+        when first_wait_ms <= 120000 then 120000
+        when first_wait_ms <= 300000 then 300000
+        when first_wait_ms <= 600000 then 600000
+        when first_wait_ms <= 1800000 then 1800000
+        when first_wait_ms <= 3600000 then 3600000
+        when first_wait_ms <= 7200000 then 7200000
+        when first_wait_ms <= 14400000 then 14400000
+        when first_wait_ms <= 43200000 then 43200000
+        when first_wait_ms <= 86400000 then 86400000
+        when first_wait_ms <= 172800000 then 172800000
     end as edge_ms,
     count(*) as waits,
-    sum(wait_ms) as sum_ms
-from wait
+    sum(first_wait_ms) as sum_ms
+from gpu_workload
+where first_placed_ms < $as_of_ms
 group by cluster, queue, service_class, priority_class, team, gpu_model, gang_size, edge_ms
 """,
     labels=("cluster", "service_class"),
     extra_labels=("le",),
+    adds=("waits", "sum_ms"),
+    apart=("edge_ms",),
     kind=MetricKind.HISTOGRAM,
     compute=histogram(_EDGES_SECONDS),
     shared_labels=("queue",),

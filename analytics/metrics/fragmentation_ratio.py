@@ -55,5 +55,5 @@ METRIC = Metric(
     dimensions=POOL,
     extra_labels=("size",),
     compute=_ladder,
-    pages=(Page.CLUSTER, Page.CAPACITY),
+    pages=(Page.CLUSTER,),
 )

@@ -23,6 +23,6 @@ from node_now
 """,
     labels=("cluster", "gpu_model"),
     dimensions=("cluster", "gpu_model", "node"),
-    pages=(Page.HOME, Page.QUEUES),
+    pages=(Page.HOME, Page.CLUSTER),
     open_labels=("node",),
 )

@@ -18,6 +18,6 @@ METRIC = Metric(
     dimensions=("cluster", "gpu_model", "node"),
     compute=goodput_ratio,
     windowed=True,
-    pages=(Page.WASTE, Page.HOME),
+    pages=(Page.WASTE, Page.CLUSTER, Page.FAIRNESS),
     rests_on_samples=True,
 )

@@ -87,6 +87,7 @@ held as (
     where
         node_holding.bound_ms < reading.last_ms
         and coalesce(node_holding.released_ms > reading.first_ms, true)
+        and node_holding.open_until_ms >= $window_start_ms
     group by node_holding.cluster, node_holding.node
 ),
 
@@ -133,7 +134,9 @@ select
     false as is_missing
 from seen
 left join gpu_work
-    on seen.cluster = gpu_work.cluster and seen.workload_uid = gpu_work.workload_uid
+    on seen.cluster = gpu_work.cluster
+    and seen.workload_uid = gpu_work.workload_uid
+    and gpu_work.open_until_ms >= $window_start_ms
 left join model
     on seen.cluster = model.cluster and seen.node = model.node
 union all

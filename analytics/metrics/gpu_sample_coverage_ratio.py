@@ -34,6 +34,7 @@ held as (
     where
         bound_ms < $as_of_ms
         and coalesce(released_ms > $window_start_ms, true)
+        and open_until_ms >= $window_start_ms
         and micro_gpus is not null
 )
 

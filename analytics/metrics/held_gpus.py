@@ -25,7 +25,7 @@ select
     node,
     micro_gpus as value
 from gpu_holding
-where bound_ms < $as_of_ms and coalesce(released_ms >= $as_of_ms, true)
+where bound_ms < $as_of_ms and coalesce(released_ms >= $as_of_ms, true) and open_until_ms >= $as_of_ms
 union all
 select distinct
     cluster,
@@ -37,8 +37,7 @@ select distinct
     gang_size,
     null as node,
     0 as value
-from gpu_workload
-where submitted_ms < $as_of_ms
+from seen_before($as_of_ms)
 union all
 select distinct
     cluster,
@@ -58,6 +57,6 @@ where
 """,
     labels=("cluster", "team", "service_class", "gpu_model"),
     dimensions=(*DIMENSIONS, "node"),
-    pages=(Page.HOME, Page.QUEUES),
+    pages=(Page.HOME, Page.CLUSTER),
     open_labels=("node",),
 )

@@ -9,19 +9,20 @@ from domain.metric import Ask, Metric, Page, Row, Sample, Unit
 
 
 def _dominating(rows: Sequence[Row], ask: Ask) -> list[Sample]:
-    found: list[Row] = [
-        {**labels, "user": user, "value": value}
-        for labels, members in grouped(rows, POOL)
-        for user, value in [("", 0), *_users(members, ask)]
-    ]
+    """A lower bound where somebody may dominate of whom, or of whose GPUs, nobody knows."""
+    found: list[Row] = []
+    for labels, members in grouped(rows, POOL):
+        told = domination(members, ask.policy)
+        found += [{**labels, "user": "", "unknown": told.unknown}]
+        found += [{**labels, "user": user, "unknown": False} for user in sorted(told.dominating(ask.policy))]
     return [
-        Sample(labels=labels, value=len({row["user"] for row in members if row["value"]}))
+        Sample(
+            labels=labels,
+            value=len({row["user"] for row in members if row["user"]}),
+            lower_bound=any(bool(row["unknown"]) for row in members),
+        )
         for labels, members in grouped(found, ask.by)
     ] or [Sample.undefined({}, NOTHING_OBSERVED)]
-
-
-def _users(members: Sequence[Row], ask: Ask) -> list[tuple[str, int]]:
-    return [(user, 1) for user in sorted(domination(members, ask.policy).dominating(ask.policy))]
 
 
 METRIC = Metric(
@@ -30,7 +31,8 @@ METRIC = Metric(
     title="Users who dominate the interactive pool",
     definition=(
         "Users who hold more than 50 % (a setting) of the interactive pool of some model, while another"
-        " interactive user waits, or while they hold more than half of the reserve."
+        " interactive user waits, or while they hold more than half of the reserve. At least so many where"
+        " interactive work holds GPUs whose size or user is not known."
     ),
     source="policy of the site",
     sql=NOW,

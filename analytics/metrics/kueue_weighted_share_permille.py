@@ -20,4 +20,5 @@ METRIC = Metric(
     compute=weighted_shares,
     pages=(Page.FAIRNESS,),
     shared_labels=("queue",),
+    filters_itself=True,
 )

@@ -1,6 +1,6 @@
 """The longest queue wait that ended."""
 
-from analytics.waits import FIRST_WAITS, longest_ended
+from analytics.waits import FIRST_WAITS, WAIT, longest_ended
 from domain.metric import Metric, Page, Unit
 
 METRIC = Metric(
@@ -14,7 +14,8 @@ METRIC = Metric(
     source="definition of this product",
     sql=FIRST_WAITS,
     labels=("cluster", "queue", "service_class"),
-    compute=longest_ended,
+    compute_frame=longest_ended,
+    takes=WAIT,
     windowed=True,
     pages=(Page.QUEUES,),
     shared_labels=("queue",),

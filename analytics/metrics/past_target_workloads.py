@@ -12,6 +12,6 @@ METRIC = Metric(
     sql=WAITING_NOW,
     labels=("cluster", "queue", "service_class"),
     compute=counted(lambda row, policy: target_ratio(row, policy) > 1),
-    pages=(Page.HOME, Page.QUEUES),
+    pages=(Page.QUEUES,),
     shared_labels=("queue",),
 )

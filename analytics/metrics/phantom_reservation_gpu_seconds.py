@@ -1,7 +1,7 @@
 """What phantom reservations have cost so far."""
 
 from analytics.reservations import RESERVATIONS, phantom_gpu_seconds
-from domain.metric import DIMENSIONS, Metric, Unit
+from domain.metric import DIMENSIONS, Metric, Page, Unit
 
 METRIC = Metric(
     name="phantom_reservation_gpu_seconds",
@@ -18,4 +18,5 @@ METRIC = Metric(
     # The pool of a reservation is a flavor, which tells of nobody.
     open_labels=("pool",),
     shared_labels=("queue",),
+    pages=(Page.QUEUES,),
 )

@@ -26,5 +26,5 @@ where at_ms < $as_of_ms
     labels=("cluster", "team", "cause"),
     dimensions=("cluster", "team", "cause"),
     kind=MetricKind.COUNTER,
-    pages=(Page.QUEUES, Page.POLICY),
+    pages=(Page.POLICY,),
 )

@@ -35,17 +35,17 @@ select distinct
     service_class,
     priority_class,
     team,
-    case when first_placed_ms < $as_of_ms then gpu_model else '' end as gpu_model,
+    gpu_model,
     gang_size,
     service_class as victim_class,
     null as preemptor_class,
     null as mechanism,
     0 as value
-from gpu_workload
-where submitted_ms < $as_of_ms
+from seen_before($as_of_ms)
 """,
     labels=("cluster", "victim_class", "preemptor_class", "mechanism"),
     dimensions=(*DIMENSIONS, "victim_class", "preemptor_class", "mechanism"),
+    adds=("value",),
     kind=MetricKind.COUNTER,
     pages=(Page.HOME, Page.QUEUES),
 )

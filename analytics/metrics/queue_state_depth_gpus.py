@@ -1,7 +1,7 @@
 """GPUs waited for in imported counts, as somebody else counted it."""
 
 from analytics.queue_states import DIMENSIONS, QUEUE_STATES, quantiles
-from domain.metric import Metric, Unit
+from domain.metric import Metric, Page, Unit
 from domain.quantity import MICRO_PER_GPU
 
 METRIC = Metric(
@@ -21,4 +21,5 @@ METRIC = Metric(
     windowed=True,
     exported=False,
     shared_labels=("queue",),
+    pages=(Page.QUEUES,),
 )

@@ -1,7 +1,7 @@
 """Queue depth in imported counts, as somebody else counted it."""
 
 from analytics.queue_states import DIMENSIONS, QUEUE_STATES, quantiles
-from domain.metric import Metric, Unit
+from domain.metric import Metric, Page, Unit
 
 METRIC = Metric(
     name="queue_state_depth_workloads",
@@ -21,4 +21,5 @@ METRIC = Metric(
     windowed=True,
     exported=False,
     shared_labels=("queue",),
+    pages=(Page.QUEUES,),
 )

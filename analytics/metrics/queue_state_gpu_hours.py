@@ -1,7 +1,7 @@
 """GPU-hours in imported counts, as somebody else counted it."""
 
 from analytics.queue_states import DIMENSIONS, QUEUE_STATES, gpu_hours
-from domain.metric import Metric, Unit
+from domain.metric import Metric, Page, Unit
 
 METRIC = Metric(
     name="queue_state_gpu_hours",
@@ -20,4 +20,5 @@ METRIC = Metric(
     windowed=True,
     exported=False,
     shared_labels=("queue",),
+    pages=(Page.QUEUES,),
 )

@@ -1,7 +1,7 @@
 """Part of the GPUs held in imported counts, as somebody else counted it."""
 
 from analytics.queue_states import DIMENSIONS, QUEUE_STATES, held_ratio
-from domain.metric import Metric, Unit
+from domain.metric import Metric, Page, Unit
 
 METRIC = Metric(
     name="queue_state_held_ratio",
@@ -19,4 +19,5 @@ METRIC = Metric(
     windowed=True,
     exported=False,
     shared_labels=("queue",),
+    pages=(Page.QUEUES,),
 )

@@ -1,7 +1,7 @@
 """Mean queue depth in imported counts, as somebody else counted it."""
 
 from analytics.queue_states import DIMENSIONS, QUEUE_STATES, mean
-from domain.metric import Metric, Unit
+from domain.metric import Metric, Page, Unit
 
 METRIC = Metric(
     name="queue_state_mean_depth_workloads",
@@ -18,4 +18,5 @@ METRIC = Metric(
     windowed=True,
     exported=False,
     shared_labels=("queue",),
+    pages=(Page.QUEUES,),
 )

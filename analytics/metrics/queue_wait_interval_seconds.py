@@ -1,6 +1,6 @@
 """Between which waits the percentiles of the queue wait lie."""
 
-from analytics.waits import FIRST_WAITS, wait_intervals
+from analytics.waits import FIRST_WAITS, WAIT, wait_intervals
 from domain.metric import Metric, Page, Unit
 
 METRIC = Metric(
@@ -16,7 +16,8 @@ METRIC = Metric(
     sql=FIRST_WAITS,
     labels=("cluster", "queue", "service_class"),
     extra_labels=("quantile", "bound"),
-    compute=wait_intervals,
+    compute_frame=wait_intervals,
+    takes=WAIT,
     windowed=True,
     pages=(Page.QUEUES,),
     # To be asked where a percentile rests on few; six more series for each would drown the others.

@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from analytics.waits import EXTRA_LABELS, FIRST_WAITS, wait_percentiles
+from analytics.waits import EXTRA_LABELS, FIRST_WAITS, WAIT, wait_percentiles
 from domain.metric import AlertRule, Metric, Page, Unit
 
 METRIC = Metric(
@@ -18,10 +18,11 @@ METRIC = Metric(
     sql=FIRST_WAITS,
     labels=("cluster", "queue", "service_class"),
     extra_labels=EXTRA_LABELS,
-    compute=wait_percentiles(
+    compute_frame=wait_percentiles(
         no_wait="no workload waited for its first placement in the window",
         no_end="no workload was first placed in the window",
     ),
+    takes=WAIT,
     windowed=True,
     pages=(Page.HOME, Page.QUEUES),
     alerts=(

@@ -1,6 +1,6 @@
 """Re-queue wait: waiting of workloads that were placed before and lost their place."""
 
-from analytics.waits import EXTRA_LABELS, wait_percentiles
+from analytics.waits import EXTRA_LABELS, WAIT, wait_percentiles
 from domain.metric import Metric, Page, Unit
 
 METRIC = Metric(
@@ -24,11 +24,11 @@ with episode as (
         team,
         gpu_model,
         gang_size,
-        sum(greatest(least(coalesce(end_ms, $as_of_ms), $window_start_ms) - start_ms, 0)) as entry_ms,
-        sum(least(coalesce(end_ms, $as_of_ms), $as_of_ms) - start_ms) as exit_ms,
+        sum(greatest(least(coalesce(end_ms, $as_of_ms), $window_start_ms) - start_ms, 0))::bigint as entry_ms,
+        sum(least(coalesce(end_ms, $as_of_ms), $as_of_ms) - start_ms)::bigint as exit_ms,
         min(placed_ms) as placed_ms
     from waiting_span
-    where episode > 0 and start_ms < $as_of_ms
+    where episode > 0 and start_ms < $as_of_ms and open_until_ms >= $window_start_ms
     group by
         cluster, workload_uid, episode, queue, service_class, priority_class, team, gpu_model, gang_size
 )
@@ -51,10 +51,11 @@ where
 """,
     labels=("cluster", "queue", "service_class"),
     extra_labels=EXTRA_LABELS,
-    compute=wait_percentiles(
+    compute_frame=wait_percentiles(
         no_wait="no workload waited again in the window",
         no_end="no workload was placed again in the window",
     ),
+    takes=WAIT,
     windowed=True,
     pages=(Page.QUEUES,),
     shared_labels=("queue",),

@@ -24,7 +24,7 @@ select
     flavor as pool,
     micro_gpus as value
 from gpu_reservation
-where start_ms < $as_of_ms and coalesce(end_ms >= $as_of_ms, true)
+where start_ms < $as_of_ms and coalesce(end_ms >= $as_of_ms, true) and open_until_ms >= $as_of_ms
 union all
 select distinct
     cluster,
@@ -32,12 +32,11 @@ select distinct
     service_class,
     priority_class,
     team,
-    case when first_placed_ms < $as_of_ms then gpu_model else '' end as gpu_model,
+    gpu_model,
     gang_size,
     null as pool,
     0 as value
-from gpu_workload
-where submitted_ms < $as_of_ms
+from seen_before($as_of_ms)
 """,
     labels=("cluster", "queue", "pool"),
     dimensions=(*DIMENSIONS, "pool"),

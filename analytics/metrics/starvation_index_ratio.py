@@ -15,6 +15,6 @@ METRIC = Metric(
     sql=WAITING_NOW,
     labels=("cluster", "queue", "service_class"),
     compute=highest(target_ratio),
-    pages=(Page.HOME, Page.QUEUES),
+    pages=(Page.QUEUES,),
     shared_labels=("queue",),
 )

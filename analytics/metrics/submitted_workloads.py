@@ -13,7 +13,8 @@ METRIC = Metric(
     ),
     source="creationTimestamp of the workload or its job",
     sql="""\
--- One row per workload submitted before $as_of_ms; value is 1 where that was in the window.
+-- One row per workload submitted in [$window_start_ms, $as_of_ms), and a row of zero per combination of
+-- dimensions seen.
 select
     cluster,
     queue,
@@ -22,12 +23,25 @@ select
     team,
     case when first_placed_ms < $as_of_ms then gpu_model else '' end as gpu_model,
     gang_size,
-    case when submitted_ms >= $window_start_ms then 1 else 0 end as value
+    1 as value
 from gpu_workload
-where submitted_ms < $as_of_ms
+where
+    submitted_ms >= $window_start_ms and submitted_ms < $as_of_ms and open_until_ms >= $window_start_ms
+union all
+select distinct
+    cluster,
+    queue,
+    service_class,
+    priority_class,
+    team,
+    gpu_model,
+    gang_size,
+    0 as value
+from seen_before($as_of_ms)
 """,
     labels=("cluster", "team"),
     dimensions=DIMENSIONS,
+    adds=("value",),
     windowed=True,
     window=timedelta(hours=1),
     pages=(Page.POLICY,),

@@ -1,6 +1,6 @@
 """Time to placement: the clock of the wall from submission to the first placement."""
 
-from analytics.waits import EXTRA_LABELS, wait_percentiles
+from analytics.waits import EXTRA_LABELS, WAIT, wait_percentiles
 from domain.metric import Metric, Page, Unit
 
 METRIC = Metric(
@@ -32,13 +32,15 @@ from gpu_workload
 where
     submitted_ms < $as_of_ms
     and coalesce(first_placed_ms, ended_ms, $as_of_ms) >= $window_start_ms
+    and open_until_ms >= $window_start_ms
 """,
     labels=("cluster", "queue", "service_class"),
     extra_labels=EXTRA_LABELS,
-    compute=wait_percentiles(
+    compute_frame=wait_percentiles(
         no_wait="no workload was without a placement in the window",
         no_end="no workload was first placed in the window",
     ),
+    takes=WAIT,
     windowed=True,
     pages=(Page.QUEUES,),
     shared_labels=("queue",),

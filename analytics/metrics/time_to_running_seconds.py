@@ -1,6 +1,6 @@
 """Time to running: queue wait and start-up together."""
 
-from analytics.waits import EXTRA_LABELS, wait_percentiles
+from analytics.waits import EXTRA_LABELS, WAIT, wait_percentiles
 from domain.metric import Metric, Page, Unit
 
 METRIC = Metric(
@@ -19,11 +19,12 @@ with clock as (
     select
         cluster,
         workload_uid,
-        sum(greatest(least(coalesce(end_ms, $as_of_ms), $window_start_ms) - start_ms, 0)) as entry_ms,
-        sum(least(coalesce(end_ms, $as_of_ms), $as_of_ms) - start_ms) as exit_ms
+        sum(greatest(least(coalesce(end_ms, $as_of_ms), $window_start_ms) - start_ms, 0))::bigint as entry_ms,
+        sum(least(coalesce(end_ms, $as_of_ms), $as_of_ms) - start_ms)::bigint as exit_ms
     from workload_span
     where
         start_ms < $as_of_ms
+        and open_until_ms >= $window_start_ms
         and (
             (first_wait and waits)
             or (state = 'starting' and coalesce(start_ms < first_running_ms, true))
@@ -47,6 +48,7 @@ left join clock
     on gpu_workload.cluster = clock.cluster and gpu_workload.workload_uid = clock.workload_uid
 where
     gpu_workload.submitted_ms < $as_of_ms
+    and gpu_workload.open_until_ms >= $window_start_ms
     and coalesce(gpu_workload.first_running_ms >= $window_start_ms, true)
     and (
         coalesce(gpu_workload.first_running_ms < $as_of_ms, false)
@@ -55,10 +57,11 @@ where
 """,
     labels=("cluster", "queue", "service_class"),
     extra_labels=EXTRA_LABELS,
-    compute=wait_percentiles(
+    compute_frame=wait_percentiles(
         no_wait="no workload waited or started up in the window",
         no_end="no workload first ran in the window",
     ),
+    takes=WAIT,
     windowed=True,
     pages=(Page.QUEUES,),
     shared_labels=("queue",),

@@ -2,7 +2,7 @@
 
 from analytics.xdmod.figures import active_users
 from analytics.xdmod.rows import DIMENSIONS, JOB_ADDS, JOBS, POPULATION
-from domain.metric import Metric, Unit
+from domain.metric import Metric, Page, Unit
 
 METRIC = Metric(
     name="xdmod_active_users",
@@ -22,4 +22,5 @@ METRIC = Metric(
     adds=JOB_ADDS,
     apart=("user_name",),
     unless_asked=POPULATION,
+    pages=(Page.QUEUES,),
 )

@@ -2,7 +2,7 @@
 
 from analytics.xdmod.figures import jobs
 from analytics.xdmod.rows import DIMENSIONS, JOB_ADDS, JOBS, POPULATION
-from domain.metric import Metric, Unit
+from domain.metric import Metric, Page, Unit
 
 METRIC = Metric(
     name="xdmod_ended_jobs",
@@ -22,4 +22,5 @@ METRIC = Metric(
     exported=False,
     adds=JOB_ADDS,
     unless_asked=POPULATION,
+    pages=(Page.QUEUES,),
 )

@@ -2,7 +2,7 @@
 
 from analytics.xdmod.figures import submitted
 from analytics.xdmod.rows import DIMENSIONS, JOB_ADDS, JOBS, POPULATION
-from domain.metric import Metric, Unit
+from domain.metric import Metric, Page, Unit
 
 METRIC = Metric(
     name="xdmod_submitted_jobs",
@@ -24,4 +24,5 @@ METRIC = Metric(
     exported=False,
     adds=JOB_ADDS,
     unless_asked=POPULATION,
+    pages=(Page.QUEUES,),
 )

@@ -2,7 +2,7 @@
 
 from analytics.xdmod.figures import used_hours
 from analytics.xdmod.rows import DIMENSIONS, POPULATION, USED, USED_ADDS
-from domain.metric import Metric, Unit
+from domain.metric import Metric, Page, Unit
 
 METRIC = Metric(
     name="xdmod_used_hours",
@@ -26,4 +26,5 @@ METRIC = Metric(
     adds=USED_ADDS,
     apart=("resource",),
     unless_asked=POPULATION,
+    pages=(Page.QUEUES,),
 )

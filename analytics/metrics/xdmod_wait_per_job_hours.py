@@ -2,7 +2,7 @@
 
 from analytics.xdmod.figures import wait_per_job
 from analytics.xdmod.rows import DIMENSIONS, JOB_ADDS, JOBS, POPULATION
-from domain.metric import Metric, Unit
+from domain.metric import Metric, Page, Unit
 
 METRIC = Metric(
     name="xdmod_wait_per_job_hours",
@@ -23,4 +23,5 @@ METRIC = Metric(
     exported=False,
     adds=JOB_ADDS,
     unless_asked=POPULATION,
+    pages=(Page.QUEUES,),
 )

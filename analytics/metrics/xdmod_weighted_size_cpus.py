@@ -2,7 +2,7 @@
 
 from analytics.xdmod.figures import weighted_size
 from analytics.xdmod.rows import DIMENSIONS, POPULATION, USED, USED_ADDS
-from domain.metric import Metric, Unit
+from domain.metric import Metric, Page, Unit
 
 METRIC = Metric(
     name="xdmod_weighted_size_cpus",
@@ -25,4 +25,5 @@ METRIC = Metric(
     adds=USED_ADDS,
     apart=("resource",),
     unless_asked=POPULATION,
+    pages=(Page.QUEUES,),
 )

@@ -33,7 +33,10 @@ with piece as (
         least(coalesce(end_ms, $as_of_ms), $as_of_ms) - greatest(start_ms, $window_start_ms) as ms,
         coalesce(known_ms <= $as_of_ms, true) as is_known
     from gpu_time
-    where start_ms < $as_of_ms and coalesce(end_ms > $window_start_ms, true)
+    where
+        start_ms < $as_of_ms
+        and (end_ms > $window_start_ms or end_ms is null)
+        and open_until_ms >= $window_start_ms
 ),
 
 told as (
@@ -90,7 +93,10 @@ select
     ), 0) as amount,
     count(*) - count(micro_gpus) as unmeasured_ms
 from own_failure_waiting
-where start_ms < $as_of_ms and coalesce(end_ms > $window_start_ms, true)
+where
+    start_ms < $as_of_ms
+    and (end_ms > $window_start_ms or end_ms is null)
+    and open_until_ms >= $window_start_ms
 group by cluster, queue, service_class, priority_class, team, gpu_model, gang_size, user_name
 """  # noqa: S608 (ours)
 
@@ -109,7 +115,10 @@ with piece as (
         coalesce(known_ms <= $as_of_ms, true) as is_known,
         cause not in ('gang_hold', 'startup', 'startup_over_limit', 'draining', 'backoff') as runs
     from gpu_time
-    where start_ms < $as_of_ms and coalesce(end_ms > $window_start_ms, true)
+    where
+        start_ms < $as_of_ms
+        and (end_ms > $window_start_ms or end_ms is null)
+        and open_until_ms >= $window_start_ms
 ),
 
 kind as (

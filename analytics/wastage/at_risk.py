@@ -16,14 +16,14 @@ RUNNING: Final = """\
 with checkpoint as (
     select cluster, workload_uid, max(at_ms) as checkpoint_ms
     from workload_checkpoint
-    where at_ms < $as_of_ms
+    where at_ms < $as_of_ms and open_until_ms >= $as_of_ms
     group by cluster, workload_uid
 ),
 
 running as (
     select cluster, workload_uid, pod_uid, min(start_ms) as start_ms
     from gpu_run
-    where start_ms < $as_of_ms and end_ms >= $as_of_ms
+    where start_ms < $as_of_ms and end_ms >= $as_of_ms and open_until_ms >= $as_of_ms
     group by cluster, workload_uid, pod_uid
 )
 
@@ -47,7 +47,10 @@ inner join gpu_holding
     and running.pod_uid = gpu_holding.pod_uid
 left join checkpoint
     on running.cluster = checkpoint.cluster and running.workload_uid = checkpoint.workload_uid
-where gpu_holding.bound_ms < $as_of_ms and coalesce(gpu_holding.released_ms >= $as_of_ms, true)
+where
+    gpu_holding.bound_ms < $as_of_ms
+    and coalesce(gpu_holding.released_ms >= $as_of_ms, true)
+    and gpu_holding.open_until_ms >= $as_of_ms
 union all
 select distinct
     cluster,
@@ -62,8 +65,7 @@ select distinct
     0 as micro_gpus,
     null as start_ms,
     null as checkpoint_ms
-from gpu_workload
-where submitted_ms < $as_of_ms
+from seen_before($as_of_ms)
 """
 
 

@@ -17,7 +17,10 @@ with piece as (
         least(coalesce(end_ms, $as_of_ms), $as_of_ms) - greatest(start_ms, $window_start_ms) as ms,
         case when coalesce(known_ms <= $as_of_ms, true) then cause else earlier_cause end as told_cause
     from gpu_time
-    where start_ms < $as_of_ms and coalesce(end_ms > $window_start_ms, true)
+    where
+        start_ms < $as_of_ms
+        and (end_ms > $window_start_ms or end_ms is null)
+        and open_until_ms >= $window_start_ms
 )
 
 select

@@ -31,6 +31,7 @@ from device_level
 where
     bound_ms < $as_of_ms
     and coalesce(released_ms >= $as_of_ms, true)
+    and open_until_ms >= $as_of_ms
     and start_ms >= started_ms
     and start_ms < $as_of_ms
 group by

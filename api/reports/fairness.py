@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from api.answers import Answers, ReportQuestion
 from api.reports.report import Builder
-from api.reports.sections import Shown, ask, largest, side_by_side
+from api.reports.sections import Shown, ask, largest, only, side_by_side, telling
 from domain.metric import Page
 from domain.report import Column, Report, Section
 
@@ -68,6 +68,21 @@ def _build(answers: Answers, question: ReportQuestion) -> Report:
             answers, question, key="teams", title="Teams", by=("gpu_model", "team"), metrics=_LEDGER,
             window=WINDOW, sort_by=_DEBT, page=Page.FAIRNESS,
             note="Debts of different GPU models are not added.",
+        ),
+        *telling(
+            side_by_side(
+                answers, only(question, "cluster", "queue"), key="kueue", title="By Kueue's own measure, now",
+                by=("cluster", "queue"), metrics=(Shown(metric="kueue_weighted_share_permille"),),
+                page=Page.FAIRNESS, note="It measures what is borrowed; Kueue writes it rounded up.",
+            )
+        ),
+        *telling(
+            side_by_side(
+                answers, only(question, "cluster", "queue"), key="dominant",
+                title="Entitled with CPUs and memory, now", by=("cluster", "pool", "queue"),
+                metrics=(Shown(metric="dominant_entitled_gpus"),), page=Page.FAIRNESS,
+                note="By dominant resource fairness over the quotas of all resources of a flavor.",
+            )
         ),
     )  # fmt: skip
     if most is None or (most.value or 0.0) <= 0:

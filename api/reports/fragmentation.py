@@ -20,6 +20,7 @@ _POOLS = tuple(
         "unpartitioned_gpus",
         "overcommitted_gpus",
         "fragment_waste_ratio",
+        "fgd_paper_ratio",
     )
 )
 _NODES = tuple(

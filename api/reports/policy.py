@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from api.answers import Answers, ListQuestion, MetricAnswer, ReportQuestion
 from api.reports.report import Builder
-from api.reports.sections import Shown, ask, side_by_side, told
+from api.reports.sections import Shown, ask, only, side_by_side, telling, told
 from domain.metric import Page
 from domain.report import Cell, Column, Figure, Report, Section
 
@@ -87,8 +87,37 @@ def _build(answers: Answers, question: ReportQuestion) -> Report:
             key="thresholds",
             title="Thresholds that apply",
             by=("rule",),
-            metrics=(Shown(metric="policy_threshold_ratio"),),
+            metrics=(
+                Shown(metric="policy_threshold_ratio", title="Ratio"),
+                Shown(metric="policy_threshold_seconds", title="Time"),
+                Shown(metric="policy_threshold_days", title="Days"),
+            ),
             page=Page.POLICY,
+        ),
+        side_by_side(
+            answers,
+            question,
+            key="preemptions",
+            title="Preemptions against the rules, by team",
+            by=("team",),
+            metrics=(
+                Shown(metric="protection_broken_preemptions"),
+                Shown(metric="tier_rule_broken_preemptions"),
+            ),
+            window=WINDOW,
+            page=Page.POLICY,
+        ),
+        *telling(
+            side_by_side(
+                answers,
+                only(question, "cluster", "team"),
+                key="denials",
+                title="Pods refused, ever",
+                by=("team", "cause"),
+                metrics=(Shown(metric="pod_denials_total", title="Refused"),),
+                sort_by="pod_denials_total",
+                page=Page.POLICY,
+            )
         ),
     )
     return Report(

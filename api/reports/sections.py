@@ -1,7 +1,7 @@
 """Sections of reports: metrics side by side, one row per combination of labels."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Final
 
@@ -21,6 +21,16 @@ TITLES: Final[Mapping[str, str]] = {
     "cause": "Cause",
     "node": "Node",
     "user_name": "User",
+    "reason": "Reason",
+    "rule": "Rule",
+    "mechanism": "By",
+    "victim_class": "Of class",
+    "preemptor_class": "For class",
+    "capacity_type": "Kind",
+    "fits": "Would do",
+    "period": "Period",
+    "resource": "Hours of",
+    "xid": "XID",
 }
 NONE: Final = "(none)"
 
@@ -30,12 +40,13 @@ class Shown:
     """
     A metric in a column; `where` picks one of its extra labels, for example a quantile.
 
-    The title is the metric's own unless one is given.
+    The title is the metric's own unless one is given. So is the unit: `times` reads a ratio above 1.
     """
 
     metric: str
     title: str = ""
     where: Mapping[str, str] = field(default_factory=dict)
+    unit: str = ""
 
     @property
     def key(self) -> str:
@@ -51,6 +62,7 @@ def side_by_side(  # noqa: PLR0913 - a section has that many parts, all named
     title: str,
     by: tuple[str, ...],
     metrics: Sequence[Shown],
+    apart: tuple[str, ...] = (),
     window: timedelta | None = None,
     sort_by: str = "",
     note: str = "",
@@ -66,6 +78,7 @@ def side_by_side(  # noqa: PLR0913 - a section has that many parts, all named
         title: of the section.
         by: labels that make the rows.
         metrics: the columns, in order.
+        apart: labels that the metrics add, which make rows too.
         window: of a question without one.
         sort_by: key of the column to order by, the largest first; by default rows go by label.
         note: what the reader should know.
@@ -75,14 +88,15 @@ def side_by_side(  # noqa: PLR0913 - a section has that many parts, all named
         name: ask(answers, question, name, by=by, window=window)
         for name in dict.fromkeys(shown.metric for shown in metrics)
     }
+    heads = (*by, *apart)
     rows: dict[tuple[str, ...], dict[str, Cell]] = {}
     for shown in metrics:
         for sample in asked[shown.metric].rows:
             labels = sample.labels
-            if not set(by) <= labels.keys() or not shown.where.items() <= labels.items():
+            if not set(heads) <= labels.keys() or not shown.where.items() <= labels.items():
                 continue
-            line = tuple(labels[name] for name in by)
-            rows.setdefault(line, _names(by, line))[shown.key] = figure(sample)
+            line = tuple(labels[name] for name in heads)
+            rows.setdefault(line, _names(heads, line))[shown.key] = figure(sample)
     looks_back = any(answer.window for answer in asked.values())
     ordered = [rows[line] for line in sorted(rows)]
     if sort_by:
@@ -91,7 +105,7 @@ def side_by_side(  # noqa: PLR0913 - a section has that many parts, all named
         key=key,
         title=title,
         columns=(
-            *(Column(key=name, title=TITLES.get(name, name)) for name in by),
+            *(Column(key=name, title=TITLES.get(name, name)) for name in heads),
             *(_column(answers, shown, asked[shown.metric], windowed=looks_back) for shown in metrics),
         ),
         rows=tuple(ordered),
@@ -99,6 +113,20 @@ def side_by_side(  # noqa: PLR0913 - a section has that many parts, all named
         page=page,
         window=question.window or window,
     )
+
+
+def only(question: ReportQuestion, *names: str) -> ReportQuestion:
+    """The question with filters by these labels: of figures that are the same whatever the others are."""
+    kept = {name: values for name, values in question.filters.items() if name in names}
+    return replace(question, filters=kept)
+
+
+def telling(section: Section) -> tuple[Section, ...]:
+    """The section, unless none of its figures is known: for what many a site does not have."""
+    known = any(
+        isinstance(cell, Figure) and cell.value is not None for row in section.rows for cell in row.values()
+    )
+    return (section,) if known else ()
 
 
 def ask(
@@ -153,7 +181,7 @@ def _column(answers: Answers, shown: Shown, answer: MetricAnswer, *, windowed: b
     if windowed and not answer.window and "now" not in title.split():
         # Beside figures of the window, those of the instant say so.
         title = f"{title}, now"
-    return Column(key=shown.key, title=title, unit=answer.unit, metric=shown.metric)
+    return Column(key=shown.key, title=title, unit=shown.unit or answer.unit, metric=shown.metric)
 
 
 def _amount(cell: Cell | None) -> float:

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from api.answers import Answers, ReportQuestion
 from api.reports.report import Builder
-from api.reports.sections import NONE, Shown, ask, figure, largest, side_by_side
+from api.reports.sections import NONE, Shown, ask, figure, largest, only, side_by_side, telling
 from domain.metric import Page
 from domain.report import Report, Section
 
@@ -22,6 +22,14 @@ _NOTE = (
     "Wasted is what the holder could have spared; losses to preemption and infrastructure are shown and never"
     " charged. ≥ stands where the activity of some time is unknown: unknown is neither useful nor wasted."
 )
+
+
+_AT_RISK = (
+    Shown(metric="at_risk_gpu_hours"),
+    Shown(metric="checkpoint_age_over_budget_workloads"),
+    Shown(metric="never_active_gpus"),
+)
+_FITS = "The smallest device on which the most memory that was used would fit with 20 % to spare."
 
 
 def _build(answers: Answers, question: ReportQuestion) -> Report:
@@ -55,6 +63,39 @@ def _build(answers: Answers, question: ReportQuestion) -> Report:
                 )
             ),
             _causes(answers, question),
+            side_by_side(
+                answers,
+                question,
+                key="risk",
+                title="At risk and never active, by team, now",
+                by=("team",),
+                metrics=_AT_RISK,
+                sort_by="at_risk_gpu_hours",
+                page=Page.WASTE,
+            ),
+            *telling(
+                side_by_side(
+                    answers,
+                    question,
+                    key="fits",
+                    title="Which device would do, by team",
+                    by=("team",),
+                    apart=("fits",),
+                    metrics=(Shown(metric="right_size_gpus", title="GPUs"),),
+                    note=_FITS,
+                    page=Page.WASTE,
+                )
+            ),
+            side_by_side(
+                answers,
+                only(question, "cluster", "gpu_model"),
+                key="goodput",
+                title="Useful part of what there is, by GPU model",
+                by=("cluster", "gpu_model"),
+                metrics=(Shown(metric="goodput_ratio"),),
+                window=WINDOW,
+                page=Page.WASTE,
+            ),
         ),
     )
 

@@ -1,13 +1,25 @@
-"""How many GPUs a pod holds."""
+"""How many GPUs a pod holds, and what else it asks."""
 
-from collector.raw import Container, PodSpec
-from collector.wording import gpu_counts
+from collections.abc import Callable
+
+from collector.raw import Container, PodSpec, Quantities
+from collector.wording import gpu_counts, other_milli
 from domain.objects import Resources
 
 
 def effective_gpu_requests(spec: PodSpec | None) -> Resources:
+    """The effective request of each GPU resource of a pod, or of a pod's template."""
+    return _effective(spec, gpu_counts)
+
+
+def effective_other_requests(spec: PodSpec | None) -> Resources:
+    """The same of all other resources, in thousandths of their units."""
+    return _effective(spec, other_milli)
+
+
+def _effective(spec: PodSpec | None, amounts: Callable[[Quantities | None], Resources]) -> Resources:
     """
-    The effective request of each GPU resource of a pod, or of a pod's template.
+    What a pod asks of the resources that are read by `amounts`.
 
     The largest of: all containers and sidecars together; each ordinary init container together
     with the sidecars declared before it. A sidecar is an init container with restart policy
@@ -20,18 +32,18 @@ def effective_gpu_requests(spec: PodSpec | None) -> Resources:
     running: Resources = {}
     peak: Resources = {}
     for container in spec.init_containers or ():
-        asked = _gpu_requests(container)
+        asked = _requests(container, amounts)
         if container.restart_policy == "Always":
             _add(running, asked)
             continue
         for resource, count in asked.items():
             peak[resource] = max(peak.get(resource, 0), count + running.get(resource, 0))
     for container in spec.containers or ():
-        _add(running, _gpu_requests(container))
+        _add(running, _requests(container, amounts))
     for resource, count in peak.items():
         running[resource] = max(running.get(resource, 0), count)
     if spec.overhead:
-        _add(running, gpu_counts(spec.overhead))
+        _add(running, amounts(spec.overhead))
     return running
 
 
@@ -40,8 +52,8 @@ def _add(total: Resources, more: Resources) -> None:
         total[resource] = total.get(resource, 0) + count
 
 
-def _gpu_requests(container: Container) -> Resources:
+def _requests(container: Container, amounts: Callable[[Quantities | None], Resources]) -> Resources:
     written = container.resources
     if written is None:
         return {}
-    return gpu_counts(written.limits) | gpu_counts(written.requests)
+    return amounts(written.limits) | amounts(written.requests)

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import UNSET
 
 from collector.kube.placement import placement_of
-from collector.kube.requests import effective_gpu_requests
+from collector.kube.requests import effective_gpu_requests, effective_other_requests
 from collector.raw import Condition, Int, Part, PodTemplate, Quantities, RawObject, Strings
 from collector.wording import condition, created, description, gpu_counts, other_milli, owners
 from domain.facts import Fact, ObjectKind
@@ -146,6 +146,7 @@ def _pod_set(written: RawPodSet) -> PodSet:
         min_count=written.min_count,
         gpu_requests=effective_gpu_requests(spec),
         placement=placement_of(spec),
+        other_requests=effective_other_requests(spec),
     )
 
 

@@ -29,9 +29,10 @@ UNIT_NAMES = {
     "workloads": "workloads",
     "total": "count",
     "ratio": "ratio, shown as percent",
-    "per_second": "per second",
+    "per_second": "per second, shown as / s, / min or / h",
     "per_1000_gpu_hours": "per 1,000 GPU-hours",
     "permille": "per mille",
+    "readings": "count",
 }
 
 
@@ -101,12 +102,27 @@ def gpu_hours(hours: float) -> str:
     return f"{hours:.2f}" if abs(hours) < 1 else f"{hours:,.1f}"
 
 
+def rate(per_second: float) -> str:
+    """
+    How often, by the shortest of second, minute and hour in which it happens at least once.
+
+    >>> [rate(n) for n in (2.5, 0.05, 0.0001, 0)]
+    ['2.5 / s', '3 / min', '0.36 / h', '0 / h']
+    """
+    for each, seconds in (("s", 1), ("min", 60)):
+        if abs(per_second) * seconds >= 1:
+            return f"{gpus(per_second * seconds)} / {each}"
+    return f"{gpus(per_second * 3600)} / h"
+
+
 def quantity(value: float | None, unit: str) -> str:
     """
     A value of a metric as text, without its unit where the unit is a count.
 
     >>> [quantity(0.973, "ratio"), quantity(540.0, "seconds"), quantity(3.0, "workloads")]
     ['97.3 %', '9 m 0 s', '3']
+    >>> [quantity(1.7512, "times"), quantity(0.0001, "per_second")]
+    ['1.75 x', '0.36 / h']
     """
     if value is None:
         return UNDEFINED
@@ -114,9 +130,11 @@ def quantity(value: float | None, unit: str) -> str:
         return duration(value)
     if unit == "ratio":
         return f"{100 * value:.1f} %"
+    if unit == "times":
+        return f"{gpus(round(value, 2))} x"
     if unit == "gpu_hours":
         return gpu_hours(value)
-    return gpus(value)
+    return rate(value) if unit == "per_second" else gpus(value)
 
 
 def share(ratio: float, *, lower_bound: bool = False) -> str:

@@ -49,7 +49,10 @@ def show(registry: dict[str, MetricInfo], report: str, title: str, asked: Mappin
 
 def _section(registry: dict[str, MetricInfo], document: Json, section: Json) -> None:
     window = filters.window_name(section["window"] or document["window"] or "")
-    st.subheader(f"{section['title']}, {window}", anchor=f"{document['report']}-{section['key']}")
+    # What is of the instant, or of all time, says so in its title.
+    title = str(section["title"])
+    heading = title if title.endswith(("now", "ever")) else f"{title}, {window}"
+    st.subheader(heading, anchor=f"{document['report']}-{section['key']}")
     if section["note"]:
         st.caption(section["note"])
     if not section["rows"]:

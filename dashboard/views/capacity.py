@@ -18,6 +18,10 @@ COLUMNS = {
     "fragmented_gpus": "Fragmented now",
     "cordoned_gpus": "Cordoned now",
     "unhealthy_gpus": "Unhealthy now",
+    "unpartitioned_gpus": "Unpartitioned now",
+    "overcommitted_gpus": "Overcommitted now",
+    "reclaimable_gpus": "Reclaimable now",
+    "fragment_waste_ratio": "Fragment waste now",
 }
 WINDOW = "7d"
 # The report's figures and their conditions, side by side.

@@ -6,9 +6,10 @@ from functools import partial
 
 import streamlit as st
 
-from dashboard.shared import charts, data, filters, frame, tables
+from dashboard.shared import charts, data, filters, frame, metric_table, report_tables, tables
 from dashboard.shared import format as text
 from dashboard.shared.data import Json
+from dashboard.shared.metric_table import Shown
 from dashboard.shared.statement_words import COMMON, HELP, KINDS, NO_ACTIVITY, NOTES, ROUNDED
 from dashboard.shared.tables import Cell, Column
 from domain.observed import coverage_words
@@ -24,6 +25,12 @@ UNKNOWN_COLUMNS = (
     Column(key="from", title="From"),
     Column(key="to", title="To"),
     Column(key="because", title="What is not known"),
+)
+BUDGETS = (
+    Shown(metric="budget_gpu_hours", title="Budget"),
+    Shown(metric="budget_burned_gpu_hours", title="Burned"),
+    Shown(metric="budget_burned_ratio", title="Of the budget"),
+    Shown(metric="budget_forecast_ratio", title="At the end, as it goes"),
 )
 BOUNDED = frozenset({"useful_gpu_hours", "not_useful_gpu_hours"})
 
@@ -41,6 +48,7 @@ def _draw() -> None:
         why = by_team["nothing_because"]
         st.info(f"{why[:1].upper()}{why[1:]}.")
         _age(by_team)
+        _budgets(asked)
         return
     st.success(verdict(by_team))
     if by_team["no_money_because"]:
@@ -52,7 +60,15 @@ def _draw() -> None:
     _quotas(by_team)
     _days(data.chargeback(month, by=("day", "kind"), asked=asked))
     _books(by_team)
+    _budgets(asked)
     _download(by_team, asked)
+
+
+def _budgets(asked: dict[str, str]) -> None:
+    """What is burned of the GPU-hours that each team may have; nothing where nobody set any."""
+    registry, at = data.registry(), {"as_of": asked.get("as_of", "")}
+    metric_table.show(registry, "Budgets of GPU-hours", BUDGETS, by=("team",), apart=("period",), asked=at)
+    report_tables.show(registry, "budgets", "budgets of GPU-hours", at)
 
 
 def _filters() -> tuple[str, dict[str, str]]:

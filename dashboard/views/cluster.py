@@ -11,12 +11,14 @@ from dashboard.shared import (
     filters,
     frame,
     gpu_faults,
+    metric_table,
     node_grid,
     report_tables,
     tables,
 )
 from dashboard.shared import format as text
 from dashboard.shared.data import Answer, MetricInfo
+from dashboard.shared.metric_table import Shown
 from dashboard.shared.tables import Cell, Column
 from domain.errors import UsageError
 
@@ -39,6 +41,25 @@ COLUMNS = {
 WARNED = ("fragmented_gpus", "unhealthy_gpus", "overcommitted_gpus")
 ACTIVITY = "gpu_activity_ratio"
 NODES_SHOWN = 200
+CHANGES = (
+    *(
+        Shown(metric="node_changes_nodes", title=f"{change.capitalize()} a day", where={"change": change})
+        for change in ("joined", "left", "lost")
+    ),
+    Shown(metric="node_loss_gpu_hours", title="Work lost to nodes"),
+)
+READINGS = (
+    *(
+        Shown(metric="gpu_readings_quantile_ratio", title=title, where={"quantile": quantile})
+        for quantile, title in (("0.5", "p50"), ("0.9", "p90"), ("0.99", "p99"))
+    ),
+    Shown(metric="gpu_readings_inactive_ratio", title="Of no activity"),
+)
+BUSY = (
+    Shown(metric=ACTIVITY, title="Mean activity"),
+    Shown(metric="gpu_sample_coverage_ratio", title="Seen, of what was held"),
+    Shown(metric="goodput_ratio", title="Goodput"),
+)
 
 
 def main() -> None:
@@ -64,7 +85,30 @@ def _draw() -> None:
     faults = data.gpu_faults(as_of=filters.from_url("as_of"))
     only = asked.get("cluster")
     gpu_faults.show([fault for fault in faults if only in {None, fault["cluster"]}])
+    _busy(registry, asked)
     report_tables.show(registry, "fragmentation", "fragmentation", asked)
+    report_tables.show(registry, "nodes", "nodes and GPUs", asked)
+
+
+def _busy(registry: dict[str, MetricInfo], asked: dict[str, str]) -> None:
+    metric_table.show(
+        registry, "Nodes that came and went", CHANGES, by=POOL, asked=asked, nothing="None in the window."
+    )
+    metric_table.show(
+        registry,
+        "How busy GPUs were",
+        BUSY,
+        by=POOL,
+        asked=asked,
+    )
+    metric_table.show(
+        registry,
+        "Single readings of GPUs",
+        READINGS,
+        by=POOL,
+        asked=asked,
+        note="Each reading counts alike: a mean hides long idleness.",
+    )
 
 
 def _filters() -> dict[str, str]:

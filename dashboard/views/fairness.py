@@ -5,9 +5,10 @@ from datetime import datetime
 
 import streamlit as st
 
-from dashboard.shared import charts, data, filters, frame, report_tables, tables
+from dashboard.shared import charts, data, filters, frame, metric_table, report_tables, tables
 from dashboard.shared import format as text
 from dashboard.shared.data import Answer, MetricInfo, Value
+from dashboard.shared.metric_table import Shown
 from dashboard.shared.tables import Cell, Column
 from domain.window import parse_duration
 
@@ -83,6 +84,22 @@ def _draw() -> None:
         _loans(states, pools["from_unassigned_gpus"], inside)
     _ledger(registry, asked, states["debt"], lines, window)
     frame.freshness([*states.values(), *pools.values()])
+    metric_table.show(
+        registry,
+        "By Kueue's own measure",
+        (Shown(metric="kueue_weighted_share_permille", title="Weighted share, per mille"),),
+        by=("cluster", "queue"),
+        asked=asked,
+        note="It measures what a queue borrows, not what it is owed; Kueue writes it rounded up.",
+    )
+    metric_table.show(
+        registry,
+        "With CPUs and memory",
+        (Shown(metric="dominant_entitled_gpus", title="Entitled GPUs"),),
+        by=("cluster", "pool", "queue"),
+        asked=asked,
+        note="By dominant resource fairness, where Kueue gives out other resources together with GPUs.",
+    )
     report_tables.show(registry, "fairness", "fairness", asked | {"window": window})
 
 

@@ -4,9 +4,19 @@ from collections.abc import Mapping
 
 import streamlit as st
 
-from dashboard.shared import capacity_charts, charts, data, filters, frame, report_tables, tables
+from dashboard.shared import (
+    capacity_charts,
+    charts,
+    data,
+    filters,
+    frame,
+    metric_table,
+    report_tables,
+    tables,
+)
 from dashboard.shared import format as text
 from dashboard.shared.data import Answer, MetricInfo
+from dashboard.shared.metric_table import Shown
 from dashboard.shared.tables import Cell, Column
 
 LEAD = "Whether the interactive reserve is kept, how full the queue is, and what can be written better."
@@ -41,6 +51,7 @@ def _draw() -> None:
     limits = {row.labels["rule"]: row.value for row in thresholds.by("rule") if row.value is not None}
     _reserve(registry, asked, limits)
     _backpressure(registry, asked, limits)
+    _rules(registry, asked)
     _lint(registry, asked)
     report_tables.show(registry, "policy", "policy", asked)
     report_tables.show(registry, "lint", "what can be written better", asked)
@@ -164,6 +175,29 @@ def _backpressure(
             help=frame.help_of(registry, new.metric),
         )
     frame.freshness([depth, full, soon, new])
+
+
+def _rules(registry: dict[str, MetricInfo], asked: dict[str, str]) -> None:
+    metric_table.show(
+        registry,
+        "Rules of preemption and of checkpoints",
+        (
+            Shown(metric="protection_broken_preemptions", title="Preempted within the protection window"),
+            Shown(metric="tier_rule_broken_preemptions", title="Preempted, not of the lowest class"),
+            Shown(metric="checkpoint_age_over_budget_workloads", title="Past their checkpoint budget"),
+            Shown(metric="at_risk_gpu_hours", title="At risk"),
+        ),
+        by=("team",),
+        asked=asked,
+        nothing="No preemption broke a rule, and no work is at risk.",
+    )
+    metric_table.show(
+        registry,
+        "Pods refused",
+        (Shown(metric="pod_denials_total", title="Refused"),),
+        by=("team", "cause"),
+        asked=asked,
+    )
 
 
 def _lint(registry: dict[str, MetricInfo], asked: dict[str, str]) -> None:

@@ -1,11 +1,14 @@
 """Queues: depth, waits and targets per queue and class."""
 
+from collections.abc import Mapping
+
 import streamlit as st
 
-from dashboard.shared import charts, data, filters, frame, report_tables, tables
+from dashboard.shared import charts, data, filters, frame, metric_table, report_tables, tables
 from dashboard.shared import format as text
 from dashboard.shared.charts import WaitDot
 from dashboard.shared.data import Answer, MetricInfo, Value
+from dashboard.shared.metric_table import Shown
 from dashboard.shared.tables import Cell, Column
 
 LEAD = "How deep each queue is, how long it makes people wait, and what was promised."
@@ -18,6 +21,44 @@ NAMES = {
     "starving": "starvation_index_seconds",
     "past": "past_target_workloads",
 }
+_P99 = {"quantile": "0.99", "estimator": "censored"}
+WAYS = (
+    *(
+        Shown(metric="queue_wait_component_seconds", title=title, where={"component": component})
+        for component, title in (("quota", "For quota"), ("checks", "In checks"), ("placing", "For a place"))
+    ),
+    Shown(metric="admission_check_seconds", title="p99 check", where=_P99),
+    Shown(metric="time_to_placement_seconds", title="p99 to placement", where=_P99),
+    Shown(metric="time_to_running_seconds", title="p99 to running", where=_P99),
+    Shown(metric="requeue_wait_seconds", title="p99 re-queue", where=_P99),
+    Shown(metric="member_wait_seconds", title="p99 of a member", where=_P99),
+    Shown(metric="bounded_slowdown_ratio", title="p99 slowdown", where={"quantile": "0.99"}, unit="times"),
+    Shown(metric="cancelled_while_waiting_ratio", title="Cancelled"),
+)
+LIMITS = (
+    *(
+        Shown(
+            metric="queue_wait_interval_seconds",
+            title=f"{name} {end}",
+            where={"quantile": quantile, "bound": bound},
+        )
+        for quantile, name in (("0.5", "p50"), ("0.9", "p90"), ("0.99", "p99"))
+        for bound, end in (("lower", "from"), ("upper", "to"))
+    ),
+    Shown(metric="longest_queue_wait_seconds", title="Longest"),
+    Shown(metric="first_placed_workloads", title="Placed"),
+)
+FLOWS = (
+    *(
+        Shown(metric="queue_flow_per_second", title=flow.capitalize(), where={"flow": flow})
+        for flow in ("arrivals", "departures", "admissions")
+    ),
+    Shown(metric="preemptions_per_attempt_ratio", title="Preempted, of attempts"),
+    Shown(metric="preemptions_per_1000_gpu_hours", title="Preempted"),
+    Shown(metric="restarts_per_attempt_ratio", title="Restarted, of attempts"),
+    Shown(metric="restarts_per_1000_gpu_hours", title="Restarted"),
+)
+STALLED = "scheduler_stalled_workloads"
 
 
 def main() -> None:
@@ -39,9 +80,54 @@ def _draw() -> None:
         frame.freshness(answers.values())
         return
     promised = {row.labels["service_class"]: row.value for row in targets.by("service_class") if row.value}
+    _stalled(registry, asked)
     _table(registry, answers, lines, promised)
     _charts(registry, answers, promised)
-    report_tables.show(registry, "waits", "waiting", asked | {"window": answers["wait"].window})
+    windowed = asked | {"window": answers["wait"].window}
+    _more(registry, windowed)
+    for report, title in (
+        ("waits", "waiting"),
+        ("preemptions", "preemption and restarts"),
+        ("xdmod", "as Open XDMoD counts"),
+    ):
+        report_tables.show(registry, report, title, windowed)
+
+
+def _stalled(registry: dict[str, MetricInfo], asked: Mapping[str, str]) -> None:
+    """Say it where work could be placed and nothing is."""
+    if STALLED not in registry:
+        return
+    only = {name: value for name, value in asked.items() if name in {"cluster", "as_of"}}
+    stalled = data.metric(STALLED, by=("cluster", "gpu_model"), asked=only)
+    rows = [row for row in stalled.by("cluster", "gpu_model") if row.value]
+    if rows:
+        told = ", ".join(
+            f"{text.gpus(row.value)} on {row.labels['gpu_model'] or 'nodes of no known model'} "
+            f"of {row.labels['cluster']}"
+            for row in rows
+        )
+        st.warning(f"**A scheduler may stand still.** Work that would fit waits, and none is placed: {told}.")
+        st.caption("What that means", help=frame.help_of(registry, STALLED))
+
+
+def _more(registry: dict[str, MetricInfo], asked: Mapping[str, str]) -> None:
+    metric_table.show(
+        registry,
+        "Where the time goes",
+        WAYS,
+        by=("queue", "service_class"),
+        asked=asked,
+        note="Time for quota, in checks and for a place is that of all workloads together.",
+    )
+    metric_table.show(
+        registry,
+        "How sure the percentiles are",
+        LIMITS,
+        by=("service_class",),
+        asked=asked,
+        note="In 95 of 100 cases the true percentile lies between from and to.",
+    )
+    metric_table.show(registry, "Flow, preemption and restarts", FLOWS, by=("queue",), asked=asked)
 
 
 def _filters() -> dict[str, str]:

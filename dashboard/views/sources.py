@@ -2,10 +2,11 @@
 
 import streamlit as st
 
-from dashboard.shared import data, filters, frame, tables
+from dashboard.shared import data, filters, frame, metric_table, tables
 from dashboard.shared import format as text
 from dashboard.shared.causes import explained
 from dashboard.shared.data import Json
+from dashboard.shared.metric_table import Shown
 from dashboard.shared.tables import Cell, Column
 
 LEAD = "Where the figures come from. A figure is as fresh as its slowest source."
@@ -63,6 +64,12 @@ KUEUE_COLUMNS = (
     Column(key="theirs", title="Kueue", number=True),
     Column(key="ours", title="Ours", number=True),
 )
+SAMPLES = (
+    Shown(metric="gpu_readings", title="Readings"),
+    Shown(metric="activity_known_ratio", title="Activity known, of running time"),
+    Shown(metric="gpu_node_lag_seconds", title="Lag of the latest node"),
+    Shown(metric="late_gpu_nodes", title="Late nodes"),
+)
 
 
 def main() -> None:
@@ -91,6 +98,13 @@ def _draw() -> None:
     tables.show(COLUMNS, [_row(row) for row in rows], caption="sources")
     _set_aside(rows)
     _kueue(data.kueue_checks())
+    metric_table.show(
+        data.registry(),
+        "GPU metrics",
+        SAMPLES,
+        by=("cluster", "gpu_model"),
+        asked={"as_of": filters.from_url("as_of")},
+    )
     if reply["as_of"]:
         st.caption(text.age(text.parse_instant(reply["as_of"]), data.now()))
 

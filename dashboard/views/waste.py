@@ -4,11 +4,12 @@ from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
-from dashboard.shared import charts, data, filters, frame, report_tables, tables
+from dashboard.shared import charts, data, filters, frame, metric_table, report_tables, tables
 from dashboard.shared import format as text
 from dashboard.shared.charts import Labelled
 from dashboard.shared.data import Answer, MetricInfo, Value
 from dashboard.shared.gpu_time import MEANINGS
+from dashboard.shared.metric_table import Shown
 from dashboard.shared.tables import Cell, Column
 
 LEAD = "What held GPU-time was for: useful, lost, idle, or unknown. Only what its holder did is called waste."
@@ -66,6 +67,15 @@ def _draw() -> None:
     st.plotly_chart(charts.cause_bars(hours_by(causes)), config=charts.CONFIG)
     _meanings(causes)
     _users(registry, asked)
+    metric_table.show(
+        registry,
+        "Which device would do",
+        (Shown(metric="right_size_gpus", title="GPUs"),),
+        by=("team",),
+        apart=("fits",),
+        asked=asked,
+        note="The smallest device that the most memory in use fits on, with 20 % to spare.",
+    )
     # The same instant and window as the page's own figures, also where its address names none.
     instant = {"as_of": f"{answers['held'].as_of:%Y-%m-%dT%H:%M:%S.%fZ}", "window": answers["held"].window}
     report_tables.show(registry, "waste", "waste", asked | instant)

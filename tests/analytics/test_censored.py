@@ -41,12 +41,14 @@ def test_the_started_percentile_interpolates_between_neighbours() -> None:
 
 def test_ends_come_before_censorings_of_the_same_age() -> None:
     both = [Stay(0, 60, placed=True), Stay(0, 60, placed=False)]
-    assert [(step.at_risk, step.placed) for step in steps(both)] == [(2, 1)]
+    found = steps(both)
+    assert (found.at_risk.tolist(), found.placed.tolist()) == ([2], [1])
 
 
 def test_a_stay_that_enters_at_an_age_is_not_at_risk_at_that_age() -> None:
     late = [Stay(0, 60, placed=True), Stay(60, 90, placed=True)]
-    assert [(step.age_ms, step.at_risk) for step in steps(late)] == [(60, 1), (90, 1)]
+    found = steps(late)
+    assert (found.age_ms.tolist(), found.at_risk.tolist()) == ([60, 90], [1, 1])
 
 
 def test_the_curve_ends_where_a_lonely_jump_would_hide_a_larger_age() -> None:
@@ -116,10 +118,11 @@ def test_the_curve_is_that_of_lifelines_until_it_ends(observed: list[Stay]) -> N
         )
     theirs = fitter.survival_function_.iloc[:, 0]
     survival = 1.0
-    for step in steps(observed):
-        survival *= 1 - step.placed / step.at_risk
-        assert fitter.event_table.at_risk[step.age_ms + 1] == step.at_risk
-        assert theirs[step.age_ms + 1] == pytest.approx(survival, abs=1e-9)
+    found = steps(observed)
+    for age_ms, at_risk, placed in zip(found.age_ms, found.at_risk, found.placed, strict=True):
+        survival *= 1 - placed / at_risk
+        assert fitter.event_table.at_risk[age_ms + 1] == at_risk
+        assert theirs[age_ms + 1] == pytest.approx(survival, abs=1e-9)
 
 
 MEDIAN_S, SIGMA = 63.0, 2.0  # a tail in which the p99, 1.8 h, is longer than the shortest window

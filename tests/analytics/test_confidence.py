@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from lifelines import KaplanMeierFitter
 from lifelines.utils import qth_survival_times
 
-from analytics.censored import Stay, survival_quantiles
-from analytics.confidence import Interval, curve, intervals
+from analytics.censored import Curve, Stay, Stays, survival_quantiles
+from analytics.confidence import Interval, intervals, limits
 
 STAYS = st.lists(st.tuples(st.integers(1, 12), st.booleans()), min_size=1, max_size=40)
 
@@ -31,11 +31,10 @@ def fitted(stays: list[Stay]) -> KaplanMeierFitter:
 def test_limits_are_those_of_lifelines(drawn: list[tuple[int, bool]]) -> None:
     stays = observed(drawn)
     theirs = fitted(stays).confidence_interval_
-    for limits in curve(stays):
-        if limits.survival:
-            low, high = theirs.loc[limits.age_ms]
-            assert limits.low == pytest.approx(low, abs=1e-9)
-            assert limits.high == pytest.approx(high, abs=1e-9)
+    ours = limits(Curve.of(Stays.of(stays)))
+    for age_ms, survival, low, high in zip(*ours, strict=True):
+        if survival:
+            assert (low, high) == pytest.approx(tuple(theirs.loc[age_ms]), abs=1e-9)
 
 
 @given(STAYS, st.sampled_from([0.25, 0.5, 0.9]))

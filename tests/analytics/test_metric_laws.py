@@ -1,6 +1,6 @@
 """Laws that every metric keeps, on lives made at random and read through the store."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from random import Random
@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 
 from analytics.evaluate import evaluate, parameters
 from analytics.metrics import REGISTRY
-from domain.metric import Ask, Sample
+from domain.metric import Ask, Row, Sample
 from domain.window import Window
-from service.answers import Read
-from service.measure import read_once
+from service.reading import Read, read_once
 from tests.golden.cases import store_of
 
 Given = dict[str, list[dict[str, Any]]]
@@ -141,7 +140,7 @@ def of_submitted(tables: Given) -> Given:
 class Asked:
     """A store of which every metric is asked; metrics with the same query read its rows once."""
 
-    read: Read
+    read: Read[Sequence[Row]]
 
     @classmethod
     @contextmanager

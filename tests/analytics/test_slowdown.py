@@ -3,6 +3,7 @@
 from datetime import timedelta
 from typing import Any
 
+import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -30,7 +31,7 @@ def test_above_the_floor_only_the_ratio_of_wait_and_run_counts(waited: int, ran:
 
 def said(rows: list[dict[str, Any]], **policy: Any) -> dict[tuple[str, ...], float | None]:
     ask = Ask(window=Window(start_ms=0, end_ms=1), by=("team",), policy=Policy(**policy))
-    return {tuple(one.labels.values()): one.value for one in slowdown_percentiles(rows, ask)}
+    return {tuple(one.labels.values()): one.value for one in slowdown_percentiles(pl.DataFrame(rows), ask)}
 
 
 def test_percentiles_are_those_of_each_teams_workloads_whatever_the_others_are_called() -> None:

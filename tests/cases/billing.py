@@ -7,9 +7,11 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
+from analytics.chargeback.cutter import Cutter
 from analytics.chargeback.settle import settle
 from analytics.chargeback.statement import Row, Statement, Terms, rolled_up
-from analytics.chargeback.usage import Cutter, NodeStretch, Owner, Stay, usage_lines
+from analytics.chargeback.stays import NodeStretch, Owner, Stay, Stays
+from analytics.chargeback.usage import usage_lines
 from domain.calendar import Unit, cut, month
 from domain.money import MICRO_GPU_MS_PER_GPU_HOUR, Currency, Price, PriceBook, Sku, cost
 from domain.quantity import MICRO_PER_GPU
@@ -57,7 +59,7 @@ def statement(
     """The month's statement."""
     agreed = replace(USD, **terms)
     period = month(label, zone)
-    return settle(stays, nodes, period=period, zone=zone, book=PriceBook(prices), terms=agreed)
+    return settle(Stays.of(stays), nodes, period=period, zone=zone, book=PriceBook(prices), terms=agreed)
 
 
 def total(rows: Sequence[Row]) -> str:
@@ -68,7 +70,7 @@ def total(rows: Sequence[Row]) -> str:
 def priced_lines(held: Stay, *prices: Price) -> list[Json]:
     """GPU-hours, price and cost of a stay, line by line."""
     days = cut(Window(start_ms=held.start_ms, end_ms=held.end_ms or 0), UTC, Unit.DAY)
-    lines, _ = usage_lines([held], Cutter.over(days, [], PriceBook(prices)))
+    lines, _ = usage_lines(Stays.of([held]), Cutter.over(days, [], PriceBook(prices)))
     return [
         {
             "gpu_hours": Fraction(line.micro_gpu_ms, MICRO_GPU_MS_PER_GPU_HOUR),

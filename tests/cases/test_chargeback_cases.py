@@ -15,7 +15,7 @@ from analytics.chargeback.capacity import Kind
 from analytics.chargeback.distribution import Charge, Distribution, IdlePolicy, Pool, distributed
 from analytics.chargeback.statement import rolled_up
 from analytics.chargeback.statement import statement as written_down
-from analytics.chargeback.usage import Owner
+from analytics.chargeback.stays import Owner
 from api.answers import Question
 from domain.calendar import Period, billing_zone, month
 from domain.money import MICRO_GPU_MS_PER_GPU_HOUR

@@ -34,6 +34,7 @@ from tests.golden.cases import store_of
 
 NOW = "2026-01-08T12:00:00Z"
 PAGES = ("cluster", "policy", "capacity")
+POLICY = Policy(gpu_hour_budgets={"nlp": {"month": 1000.0}})
 Open = Callable[..., AppTest]
 Rows = dict[str, list[dict[str, Any]]]
 
@@ -70,6 +71,7 @@ def site() -> Rows:
              "gpus": gpus, "bound_at": submitted}
             for node, model, gpus in held
         ],
+        "attempt": [{"workload_uid": uid, "number": 1, "start_at": submitted} for uid in uids],
         "pod_device": [
             {"workload_uid": f"job-{node}", "pod_uid": f"p-{node}", "devices": gpus} for node, _, gpus in held
         ],
@@ -105,7 +107,7 @@ def indebted() -> Rows:
 @contextmanager
 def serving(store: Store) -> Iterator[str]:
     """The API over a store, at its address."""
-    answers = Answers(store, Tenancy(), Policy(), FixedClock(parse_instant(NOW)))
+    answers = Answers(store, Tenancy(), POLICY, FixedClock(parse_instant(NOW)))
     app = create_app(Api(answers=answers, auth=NoAuth(), metrics_text=lambda: b""))
     with Server(app, "127.0.0.1", 0) as server:
         yield server.url
@@ -232,7 +234,7 @@ def test_a_page_and_a_report_that_are_asked_the_same_answer_the_same(open_site: 
 def test_the_links_of_a_report_lead_to_each_of_its_tables(name: str, open_site: Open) -> None:
     rows = indebted() if name == "fairness" else site()
     with store_of(rows) as store:
-        answers = Answers(store, Tenancy(), Policy(), FixedClock(parse_instant(NOW)))
+        answers = Answers(store, Tenancy(), POLICY, FixedClock(parse_instant(NOW)))
         document = made(REPORTS[name], answers, ReportQuestion())
     assert any(section["rows"] for section in document["sections"])
     told = report_text.addressed(document, dashboard_url="https://gpu.example.org")

@@ -73,6 +73,10 @@ def test_a_number_is_no_less_than_its_least(name: str) -> None:
         ),
         ({"gpu_hour_budgets": {"nlp": {"day": 0.0}}}, r"policy\.gpu_hour_budgets\.nlp\.day = 0"),
         ({"buy_days": 8}, r"policy\.buy_days = 8: expected at most buy_of_days, which is 7"),
+        (
+            {"scheduler_stalled_after": timedelta(days=8)},
+            r"scheduler_stalled_after = 8 .*: expected at most 7d",
+        ),
     ],
 )
 def test_a_length_that_makes_no_sense_is_told_by_its_key(given: dict[str, Any], says: str) -> None:

@@ -11,6 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import yaml
 
 from analytics.evaluate import evaluate, parameters
@@ -20,7 +21,12 @@ from domain.policy import Policy
 from domain.quantity import MICRO_PER_GPU
 from domain.window import Window, parse_duration, parse_instant, to_ms
 from domain.workload import WAITING_STATES, State
+from store import dimensions
 from store.embedded import Store
+from store.lives import OF_WORKLOADS
+from store.open_until import FOREVER, OPEN_UNTIL, open_until
+from store.workload_rows import FOLLOWING
+from store.workload_rows import completed as completed_rows
 
 FOLDER = Path(__file__).parent / "metrics"
 
@@ -90,6 +96,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
         "allocatable": 8,
         "schedulable": True,
     },
+    "closed_until": {},
     "queue_state": {"queue": "main"},
     "workload_copy": {},
     "queue_flavor": {"queue": "main", "resource": "nvidia.com/gpu", "flavor": "a100"},
@@ -176,18 +183,47 @@ def _once_more(given: Mapping[str, list[dict[str, Any]]]) -> Iterator[Store]:
     with store.transaction() as connection:
         for table in completed(given):
             connection.execute(f"delete from {table}")  # noqa: S608 (tables of the cases)
+        connection.execute("delete from dimensions_seen")
     _KEPT.append(store)
 
 
 def fill(store: Store, given: Mapping[str, list[dict[str, Any]]]) -> None:
     """Put these rows into the derived tables of a store."""
+    tables = {}
     for table, rows in completed(given).items():
         needed = store.rows(_COLUMNS, {"table": table})
         blank = {str(row["column_name"]): _EMPTY[str(row["data_type"])] for row in needed}
+        tables[table] = [{**blank, **row} for row in rows]
+    _stamp(store, tables)
+    for table, rows in tables.items():
         with store.transaction() as connection:
-            for row in ({**blank, **row} for row in rows):
+            for row in rows:
                 names, marks = ", ".join(row), ", ".join(f"${name}" for name in row)
                 connection.execute(f"insert into {table} ({names}) values ({marks})", row)  # noqa: S608
+    with store.transaction() as connection:
+        for cluster in {row["cluster"] for row in tables.get("workload", ())}:
+            dimensions.recount(connection, cluster)
+
+
+def _stamp(store: Store, tables: Mapping[str, list[dict[str, Any]]]) -> None:
+    """Add to the rows of workloads what the product adds when it writes lives."""
+    lives = {table: rows for table, rows in tables.items() if table in OF_WORKLOADS}
+    for cluster in {row["cluster"] for rows in lives.values() for row in rows}:
+        mine = {table: [row for row in rows if row["cluster"] == cluster] for table, rows in lives.items()}
+        arrow = {
+            table: pa.Table.from_pylist(rows, schema=store.schema(table)) for table, rows in mine.items()
+        }
+        if "workload" in arrow:
+            workloads = completed_rows(
+                arrow["workload"].drop_columns(list(FOLLOWING)),
+                spans=arrow.get("span"),
+                copies=arrow.get("workload_copy"),
+            )
+            for row, follows in zip(mine["workload"], workloads.select(FOLLOWING).to_pylist(), strict=True):
+                row.update(follows)
+        until_ms = open_until(arrow)
+        for row in (row for rows in mine.values() for row in rows):
+            row[OPEN_UNTIL] = until_ms.get(row["workload_uid"], FOREVER)
 
 
 def completed(given: Mapping[str, list[dict[str, Any]]]) -> dict[str, list[dict[str, Any]]]:
@@ -196,6 +232,16 @@ def completed(given: Mapping[str, list[dict[str, Any]]]) -> dict[str, list[dict[
         table: [{"cluster": "east", **DEFAULTS[table], **_in_units(row)} for row in rows]
         for table, rows in given.items()
     }
+    of_object = {(row["cluster"], row["object_uid"]): row["workload_uid"] for row in tables.get("member", [])}
+    tables["checkpoint_told"] = [
+        {
+            "cluster": row["cluster"],
+            "workload_uid": of_object[row["cluster"], row["uid"]],
+            "at_ms": row["at_ms"],
+        }
+        for row in tables.get("transition", [])
+        if row.get("moment") == "checkpoint" and (row["cluster"], row["uid"]) in of_object
+    ]
     spans: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for span in sorted(tables.get("span", []), key=lambda row: row["start_ms"]):
         spans.setdefault((span["cluster"], span["workload_uid"]), []).append(span)

@@ -29,6 +29,7 @@ def store() -> Iterator[Store]:
     for number, (team, user) in enumerate((("nlp", "ada"), ("nlp", "bob"), ("cv", "eve"))):
         uid, model = f"w{number}", ("A100", "H100")[number % 2]
         who = {"team": team, "user_name": user, "priority_class": f"p{number}"}
+        who["first_placed_at"] = "2026-01-01T00:00:00Z"
         works.append({"workload_uid": uid, "gpu_model": model, **who})
         for place, cause in enumerate(CAUSES * 2):
             piece: dict[str, Any] = {
@@ -58,6 +59,8 @@ def store() -> Iterator[Store]:
             attempts.append({**stay, "number": place, "start_at": start, "end_at": end})
             pod = {"pod_uid": f"{uid}/{place}", "attempt": place, "gpus": place, "milli_cpus": 500 * place}
             holdings.append({**stay, **pod, "gpu_model": model, "bound_at": start, "released_at": end})
+    # One like the last.
+    works.append({**works[-1], "workload_uid": "w3"})
     waits = [
         {"workload_uid": "w1", "start_at": "2026-01-01T09:00:00Z", "end_at": "2026-01-01T09:10:00Z"}
     ]  # fmt: skip
@@ -67,7 +70,12 @@ def store() -> Iterator[Store]:
         "own_failure_wait": waits,
         "attempt": attempts,
         "holding": holdings,
-    }
+        "gpu_sample": [
+            {"device": f"GPU-{place % 3}", "node": f"n{place % 2}", "gpu_model": ("A100", "H100")[place % 2],
+             "at_at": f"2026-01-01T0{place}:00:00Z", "activity": (0.0, 0.5)[place % 2]}
+            for place in range(9)
+        ],
+    }  # fmt: skip
     with store_of(given) as made:
         yield made
 

@@ -75,9 +75,15 @@ _OF_WASTAGE = dict.fromkeys(
     "tests/service/test_wastage.py",
 )
 
-_OF_ACTIVITY = dict.fromkeys(
-    ("gpu_activity_ratio", "gpu_sample_coverage_ratio"), "tests/service/test_activity_metrics.py"
-)
+_OF_ACTIVITY = {
+    **dict.fromkeys(
+        ("gpu_activity_ratio", "gpu_sample_coverage_ratio"), "tests/service/test_activity_metrics.py"
+    ),
+    **dict.fromkeys(
+        ("gpu_readings", "gpu_readings_inactive_ratio", "gpu_readings_quantile_ratio"),
+        "tests/analytics/test_readings.py",
+    ),
+}
 
 _OF_QUEUE_STATES = dict.fromkeys(
     (
@@ -121,6 +127,7 @@ ELSEWHERE: Mapping[str, str] = {
         ),
         "tests/analytics/xdmod/test_bookings.py",
     ),
+    "dominant_entitled_gpus": "tests/analytics/fairness/test_dominant.py",
     "kueue_weighted_share_permille": "tests/analytics/fairness/test_kueue_share.py",
     **dict.fromkeys(
         (

@@ -40,7 +40,7 @@ STATE_BANDS = {"active": "active", "input_bound": "input_bound"}
 PIECES = """
 -- One row per pod's device and reading whose values are the pod's own.
 with series as (select * from gpu_series(0, $until_ms)),
-part as (select * from gpu_part('series')),
+part as (select * from gpu_part('series', 0)),
 reading as (select * from gpu_reading('series', 0, $until_ms))
 select part.pod_uid, piece.micro_gpus, piece.start_ms, piece.end_ms, piece.activity
 from gpu_piece('series', 'part', 'reading') as piece

@@ -8,7 +8,6 @@ import polars as pl
 from analytics.wastage.course import Course
 from analytics.wastage.idle import Slot
 from collector.intake import Intake
-from domain.facts import Batch, Moment, ObjectKind, Transition
 from domain.policy import Policy
 from domain.window import format_instant
 from service.wastage import Wastage
@@ -41,23 +40,16 @@ def write(store: Store, courses: Sequence[Course], *, seq: int = 1) -> None:
     spans = tables.pop("activity_span")
     store.write_lives(CLUSTER, list(named), tables, Watermark("lives", seq))
     store.replace(CLUSTER, [Replacement(table="activity_span", rows=spans)])
-    checkpoints = [
-        Transition(
-            uid=f"{uid}-a", kind=ObjectKind.POD, moment=Moment.CHECKPOINT, at_ms=at_ms, observed_ms=at_ms
-        )
-        for uid, course in named.items()
-        for at_ms in course.checkpoints_ms
-    ]
-    store.append(Batch(cluster=CLUSTER, transitions=checkpoints))
 
 
-_TABLES = ("workload", "span", "attempt", "holding", "run", "member", "activity_span")
+_TABLES = ("workload", "span", "attempt", "holding", "run", "member", "activity_span", "checkpoint_told")
 
 
 def _rows(uid: str, course: Course) -> dict[str, Rows]:
     found: dict[str, Rows] = {name: [] for name in _TABLES}
     found["workload"] = [_workload(uid, course)]
     found["member"] = [{"object_uid": f"{uid}-a", "kind": "Pod"}]
+    found["checkpoint_told"] = [{"at_ms": at_ms} for at_ms in course.checkpoints_ms]
     for span in course.spans:
         found["span"].append(
             {

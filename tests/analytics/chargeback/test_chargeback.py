@@ -11,7 +11,7 @@ from analytics.chargeback.capacity import Hours
 from analytics.chargeback.distribution import Distribution, IdlePolicy, Pool
 from analytics.chargeback.settle import settle
 from analytics.chargeback.statement import Billing, Statement, Terms, rolled_up
-from analytics.chargeback.usage import NodeStretch, Owner, Stay
+from analytics.chargeback.stays import NodeStretch, Owner, Stay, Stays
 from domain.calendar import month
 from domain.errors import UsageError
 from domain.money import MICRO_GPU_MS_PER_GPU_HOUR, Currency, Price, PriceBook, Sku
@@ -43,7 +43,7 @@ def node(begins: float, ends: float, gpus: int | None = 8, allocatable: int | No
 
 def settled(stays: list[Stay], nodes: list[NodeStretch], terms: Terms = EUR) -> Statement:
     book = PriceBook([Price(listed=Decimal("2.00"), valid_from_ms=0)])
-    return settle(stays, nodes, period=MARCH, zone=UTC, book=book, terms=terms)
+    return settle(Stays.of(stays), nodes, period=MARCH, zone=UTC, book=book, terms=terms)
 
 
 def gpu_hours(statement: Statement) -> dict[str, Fraction]:
@@ -133,7 +133,8 @@ def test_a_showback_bills_nothing_and_a_chargeback_the_effective_cost() -> None:
     )
     for billing, billed in ((Billing.SHOWBACK, "0.00"), (Billing.CHARGEBACK, "5.00")):
         terms = replace(EUR, billing=billing)
-        total = settle([stay("ash", 2, 0, 1)], [], period=MARCH, zone=UTC, book=book, terms=terms).total()
+        stays = Stays.of([stay("ash", 2, 0, 1)])
+        total = settle(stays, [], period=MARCH, zone=UTC, book=book, terms=terms).total()
         shown = (total.list_cost, total.contracted_cost, total.effective_cost, total.billed_cost)
         assert list(map(str, shown)) == ["8.00", "6.00", "5.00", billed]
 

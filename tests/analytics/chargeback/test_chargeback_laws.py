@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analytics.chargeback.capacity import Kind, capacity_lines
+from analytics.chargeback.cutter import Cutter
 from analytics.chargeback.distribution import (
     UNALLOCATED,
     Distribution,
@@ -20,7 +21,8 @@ from analytics.chargeback.distribution import (
 )
 from analytics.chargeback.settle import settle
 from analytics.chargeback.statement import COSTS, DIMENSIONS, Billing, Statement, Terms, rolled_up
-from analytics.chargeback.usage import Cutter, Stay, merged, usage_lines
+from analytics.chargeback.stays import Stay, Stays
+from analytics.chargeback.usage import merged, usage_lines
 from domain.calendar import Period, Unit, cut
 from domain.money import Currency, Price, PriceBook
 from domain.window import Window
@@ -49,7 +51,12 @@ def cutter(world: World, zone: tzinfo = UTC, window: Window = WINDOW) -> Cutter:
 def settled(world: World, zone: tzinfo = UTC, terms: Terms = TERMS) -> Statement:
     period = Period(label="2026-10", start_ms=WINDOW.start_ms, end_ms=WINDOW.end_ms)
     return settle(
-        world.stays, world.stretches, period=period, zone=zone, book=PriceBook(world.prices), terms=terms
+        Stays.of(world.stays),
+        world.stretches,
+        period=period,
+        zone=zone,
+        book=PriceBook(world.prices),
+        terms=terms,
     )
 
 
@@ -60,10 +67,10 @@ def holds(stay: Stay, at_ms: int) -> bool:
 @FEWER
 @given(worlds(), zones)
 def test_capacity_times_hours_closes(world: World, zone: tzinfo) -> None:
-    lines, hours, _ = capacity_lines(world.stays, cutter(world, zone))
+    lines, hours, _ = capacity_lines(Stays.of(world.stays), cutter(world, zone))
     assert all(day.difference == 0 for day in hours.values())
     assert all(line.micro_gpu_ms > 0 for line in lines)
-    usage, _ = usage_lines(world.stays, cutter(world, zone))
+    usage, _ = usage_lines(Stays.of(world.stays), cutter(world, zone))
     assert sum(line.micro_gpu_ms for line in usage) == sum(day.held for day in hours.values())
 
 
@@ -95,14 +102,27 @@ def test_held_idle_unavailable_and_overlap_are_what_a_look_at_every_half_hour_fi
 
 
 @FEWER
+@given(worlds(), zones)
+def test_rows_of_whole_teams_are_the_sums_of_the_finest(world: World, zone: tzinfo) -> None:
+    fine, stays = settled(world, zone), Stays.of(world.stays).of_teams()
+    period = Period(label="2026-10", start_ms=WINDOW.start_ms, end_ms=WINDOW.end_ms)
+    book = PriceBook(world.prices)
+    coarse = settle(stays, world.stretches, period=period, zone=zone, book=book, terms=TERMS)
+    by = ("day", "kind", "team")
+    assert rolled_up(coarse.rows, by) == rolled_up(fine.rows, by)
+    assert (coarse.hours, coarse.average_prices) == (fine.hours, fine.average_prices)
+    assert not any(row.user for row in coarse.rows)
+
+
+@FEWER
 @given(worlds(), zones, policies)
 def test_rows_sum_to_the_total_and_days_to_the_month(
     world: World, zone: tzinfo, distribution: Distribution
 ) -> None:
     agreed = replace(TERMS, distribution=distribution)
     done = settled(world, zone, agreed)
-    usage, _ = usage_lines(world.stays, cutter(world, zone))
-    capacity, _, _ = capacity_lines(world.stays, cutter(world, zone))
+    usage, _ = usage_lines(Stays.of(world.stays), cutter(world, zone))
+    capacity, _, _ = capacity_lines(Stays.of(world.stays), cutter(world, zone))
     exact = distributed(charges(usage, capacity), distribution)
     gross = sum((charge.list_cost for charge in exact if charge.kind is not Kind.OVERLAP), Fraction())
     overlap = sum((charge.list_cost for charge in exact if charge.kind is Kind.OVERLAP), Fraction())
@@ -137,14 +157,16 @@ def test_a_window_in_two_parts_is_the_window(world: World, zone: tzinfo, at_ms: 
         Window(start_ms=WINDOW.start_ms, end_ms=at_ms),
         Window(start_ms=at_ms, end_ms=WINDOW.end_ms),
     )
-    whole, _ = usage_lines(world.stays, cutter(world, zone))
-    halves = [line for part in parts for line in usage_lines(world.stays, cutter(world, zone, part))[0]]
+    whole, _ = usage_lines(Stays.of(world.stays), cutter(world, zone))
+    halves = [
+        line for part in parts for line in usage_lines(Stays.of(world.stays), cutter(world, zone, part))[0]
+    ]
     assert merged(halves) == whole
 
     def idle(*windows: Window) -> Counter[object]:
         found = Counter[object]()
         for window in windows:
-            for line in capacity_lines(world.stays, cutter(world, zone, window))[0]:
+            for line in capacity_lines(Stays.of(world.stays), cutter(world, zone, window))[0]:
                 found[replace(line, micro_gpu_ms=0)] += line.micro_gpu_ms
         return found
 
@@ -173,8 +195,8 @@ def test_teams_that_swap_their_names_swap_their_exact_charges(
     called = dict(zip(TEAMS, order, strict=True))
 
     def exact(stays: tuple[Stay, ...], names: dict[str, str]) -> Counter[tuple[str, str, Pool]]:
-        usage, _ = usage_lines(stays, cutter(world))
-        capacity, _, _ = capacity_lines(stays, cutter(world))
+        usage, _ = usage_lines(Stays.of(stays), cutter(world))
+        capacity, _, _ = capacity_lines(Stays.of(stays), cutter(world))
         found = Counter[tuple[str, str, Pool]]()
         for charge in distributed(charges(usage, capacity), distribution):
             team = names.get(charge.owner.team, charge.owner.team)
@@ -191,8 +213,8 @@ def test_teams_that_swap_their_names_swap_their_exact_charges(
 @FEWER
 @given(worlds(), policies)
 def test_who_bears_idle_capacity_changes_no_sum(world: World, distribution: Distribution) -> None:
-    usage, _ = usage_lines(world.stays, cutter(world))
-    capacity, _, _ = capacity_lines(world.stays, cutter(world))
+    usage, _ = usage_lines(Stays.of(world.stays), cutter(world))
+    capacity, _, _ = capacity_lines(Stays.of(world.stays), cutter(world))
     plain = charges(usage, capacity)
     shared = distributed(plain, distribution)
 

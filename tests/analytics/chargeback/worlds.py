@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from hypothesis import strategies as st
 
-from analytics.chargeback.usage import NodeStretch, Owner, Stay
+from analytics.chargeback.stays import NodeStretch, Owner, Stay
 from domain.calendar import billing_zone
 from domain.money import CapacityType, Price, Sku
 from domain.window import MS_PER_HOUR, Window, parse_instant
