@@ -156,8 +156,20 @@ class Asked:
 
 
 @given(books().map(of_submitted), st.randoms())
-@settings(max_examples=25, phases=WITHOUT_SHRINKING)
+@settings(max_examples=10, phases=WITHOUT_SHRINKING)
 def test_what_happens_later_changes_no_answer(tables: Given, choice: Random) -> None:
+    _later_changes_nothing(tables, choice)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+@given(books().map(of_submitted), st.randoms())
+@settings(max_examples=50, phases=WITHOUT_SHRINKING)
+def test_what_happens_later_changes_no_answer_in_many_worlds(tables: Given, choice: Random) -> None:
+    _later_changes_nothing(tables, choice)
+
+
+def _later_changes_nothing(tables: Given, choice: Random) -> None:
     # Asked for an instant at which something happens: that is where < and <= differ.
     as_of_ms = choice.choice([row["start_ms"] for row in tables["span"]])
     with Asked.of(tables) as later, Asked.of(known_before(tables, as_of_ms)) as then:

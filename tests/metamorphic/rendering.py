@@ -37,13 +37,14 @@ class Rendering:
     choices: dict[str, list[str]]
 
 
-def rendering(app: AppTest, *, row_name: int = 1) -> Rendering:
+def rendering(app: AppTest, *, row_name: int = 1, table: int | None = None) -> Rendering:
     """
     Take a page apart.
 
     Args:
         app: the page, drawn.
         row_name: how many of the first cells name a row of its table.
+        table: take this table only, by its place on the page; None takes all.
     """
     assert not app.exception
     texts = Counter(
@@ -55,8 +56,8 @@ def rendering(app: AppTest, *, row_name: int = 1) -> Rendering:
         tiles[f"{tile.label} #{number}"] = f"{tile.value} | {tile.delta}"
     cells: Cells = {}
     rows: list[str] = []
-    for element in app.get("html"):
-        head, *body = _ROW.findall(element.proto.body) or [""]
+    tables = [drawn for element in app.get("html") if (drawn := _ROW.findall(element.proto.body))]
+    for head, *body in tables if table is None else tables[table : table + 1]:
         columns = [seen(title) for title in _HEAD.findall(head)]
         for row in body:
             drawn = _CELL.findall(row)

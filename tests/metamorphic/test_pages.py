@@ -89,13 +89,20 @@ def test_home_shows_the_changed_figures_and_no_others(pair: Pair, open_page: Ope
 
 
 def test_queues_show_other_figures_in_the_jobs_own_line_only(pair: Pair, open_page: Open) -> None:
-    before, after = (rendering(open_page("queues", world), row_name=2) for world in (pair.before, pair.after))
+    pages = [open_page("queues", world) for world in (pair.before, pair.after)]
+    before, after = (rendering(page, row_name=2, table=0) for page in pages)
     was, now = _queue_figures(pair.before), _queue_figures(pair.after)
     assert {cell: seen(before.cells[cell]) for cell in was} == was
     assert {cell: seen(after.cells[cell]) for cell in now} == now
     assert changed(before.cells, after.cells) == changed(was, now)
     line = f"{pair.truth['namespace']} · {text.class_name(pair.truth['service_class'])}"
     assert {row for row, _ in changed(was, now)} == {line}
+    # Where the time goes by line, how sure percentiles are by class, flows by queue.
+    queue, service_class = line.split(" · ")
+    for table, row_name, its_own in ((1, 2, line), (2, 1, service_class), (3, 1, queue)):
+        more, less = (rendering(page, row_name=row_name, table=table) for page in pages)
+        assert {row for row, _ in changed(more.cells, less.cells)} == {its_own}
+        assert more.rows == less.rows
     assert before.rows == after.rows
     assert before.choices == after.choices
     lost = before.texts - after.texts

@@ -198,7 +198,9 @@ def test_every_metric_of_what_gpus_did_says_that_it_rests_on_samples() -> None:
     resting = {name for name, metric in REGISTRY.items() if metric.rests_on_samples}
     views = ("gpu_seen", "device_level", "device_memory", "own_failure_waiting")
     assert {name for name, metric in REGISTRY.items() if any(view in metric.sql for view in views)} <= resting
-    assert all(any(view in REGISTRY[name].sql for view in (*views, "gpu_time")) for name in resting)
+    assert all(
+        any(view in REGISTRY[name].sql for view in (*views, "gpu_time", "gpu_sample")) for name in resting
+    )
 
 
 @pytest.mark.parametrize("watched", [[{"cluster": "north", "prometheus": PROMETHEUS}], []])
