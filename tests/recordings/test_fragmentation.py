@@ -248,7 +248,8 @@ def _waits_at(truth: dict[str, Any], at: float, grounds: Grounds) -> Iterator[Wa
             yield workload["par"] - bound, resource, size, nodes
 
 
-@pytest.mark.slow
+@pytest.mark.long
+@pytest.mark.timeout(300)
 def test_what_is_free_and_stranded_in_city_is_what_the_truth_says() -> None:
     store, truth, grounds = imported("city"), ground_truth("city"), Grounds.of("city")
     agree: Counter[str] = Counter()
