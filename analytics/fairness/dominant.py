@@ -142,10 +142,7 @@ def _could_hold(site: KueueSite, queue: str, flavor: str, each: Mapping[str, int
             if is_gpu_resource(resource):
                 return False
             continue
-        most = site.quota(site.root(term.parent), kind) if term.parent else term.nominal[kind]
-        if term.parent and kind in term.borrowing:
-            most = min(most, term.nominal[kind] + term.borrowing[kind])
-        if amount > most:
+        if amount > site.tree(kind).queues[queue].potential:
             return False
     return True
 

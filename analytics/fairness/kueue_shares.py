@@ -20,6 +20,8 @@ from domain.metric import Ask, Row, Sample
 
 # Flavor and resource.
 Kind: TypeAlias = tuple[str, str]
+# Who is below whom is the same for every kind: that of none shows it too where nobody has quota.
+_SHAPE: Final[Kind] = ("", "")
 
 TERMS_AND_USES: Final = """\
 -- One row per ClusterQueue and Cohort just before $as_of_ms with its terms (what = its kind), and per queue,
@@ -131,11 +133,8 @@ class KueueSite:
         return found
 
     def root(self, cohort: str) -> str:
-        """The cohort above all others of its tree; a circle, which Kueue refuses, is cut."""
-        line = [cohort]
-        while (term := self.cohorts.get(line[-1])) and term.parent and term.parent not in line:
-            line.append(term.parent)
-        return line[-1]
+        """The cohort above all others of its tree."""
+        return self.tree(_SHAPE).cohorts[cohort].line()[-1].name
 
     def queues_of(self, cohort: str) -> list[str]:
         """The queues right in a cohort, by name."""
@@ -144,12 +143,6 @@ class KueueSite:
     def members(self, root: str) -> list[str]:
         """All queues of the tree under a root cohort, by name."""
         return sorted(name for name, t in self.queues.items() if t.parent and self.root(t.parent) == root)
-
-    def quota(self, root: str, kind: Kind) -> int:
-        """All quota of the tree under a root cohort."""
-        own = (term for name, term in self.cohorts.items() if self.root(name) == root)
-        theirs = (self.queues[name] for name in self.members(root))
-        return sum(term.nominal.get(kind, 0) for term in (*own, *theirs))
 
     def below(self, cohort: str) -> list[str]:
         """The cohorts right below one."""

@@ -171,11 +171,9 @@ class KueueQuota:
     def root(self, queue: str) -> str:
         """The highest cohort above a queue, or its own name where it has none."""
         if queue not in self._roots:
-            kinds = self.site.kinds
-            known = queue in self.site.queues and kinds
-            top = self.site.tree(kinds[0]).queues[queue].line()[-1] if known else None
-            kind = "cohort" if top and top.quota.is_cohort else "queue"
-            self._roots[queue] = f"{kind}/{top.name if top else queue}"
+            term = self.site.queues.get(queue)
+            cohort = self.site.root(term.parent) if term and term.parent else ""
+            self._roots[queue] = f"cohort/{cohort}" if cohort else f"queue/{queue}"
         return self._roots[queue]
 
     def admits(self, request: Request) -> dict[Kind, int] | None:

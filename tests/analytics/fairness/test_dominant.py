@@ -94,3 +94,13 @@ def test_of_queues_that_a_viewer_does_not_share_no_name_is_told(name: str) -> No
             "a": everybody["a"],
             OTHERS: everybody["b"],
         }
+
+
+@pytest.mark.parametrize(("lending", "entitled"), [(None, 3), (2, 3), (1, 0), (0, 0)])
+def test_work_that_needs_more_than_is_ever_lent_is_no_demand(lending: int | None, entitled: int) -> None:
+    told = rows({"a": (1, 0, 1, None, None, 1), "b": (4, 0, 0, lending, None, 1)}, 0, 0)
+    asked = json.dumps({CARDS: 3000})
+    told = [
+        {**row, "resources": asked} if (row["what"], row["queue"]) == ("ask", "a") else row for row in told
+    ]
+    assert shares(told)["a"] == entitled
