@@ -102,11 +102,14 @@ def _stalled(registry: dict[str, MetricInfo], asked: Mapping[str, str]) -> None:
     rows = [row for row in stalled.by("cluster", "gpu_model") if row.value]
     if rows:
         told = ", ".join(
-            f"{text.gpus(row.value)} on {row.labels['gpu_model'] or 'nodes of no known model'} "
-            f"of {row.labels['cluster']}"
+            f"{text.count(round(row.value or 0), 'workload')} on "
+            f"{row.labels['gpu_model'] or 'nodes of no known model'} of {row.labels['cluster']}"
             for row in rows
         )
-        st.warning(f"**A scheduler may stand still.** Work that would fit waits, and none is placed: {told}.")
+        st.warning(
+            f"**A scheduler may stand still.** Work that would fit waits, and none is placed: {told}. Quota is"
+            " compared over all flavors of a queue together: `gpuledger why` tells for each workload."
+        )
         st.caption("What that means", help=frame.help_of(registry, STALLED))
 
 
