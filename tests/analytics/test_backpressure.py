@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import Phase, given
 from hypothesis import strategies as st
 
 from analytics.evaluate import evaluate, parameters
@@ -12,6 +12,7 @@ from domain.metric import Ask, Sample
 from domain.policy import Policy
 from domain.window import Window
 from tests.golden.cases import store_of
+from tests.laws import law
 
 NOW, THEN = 100, 60
 POLICY = Policy(queue_cap_workloads=4)
@@ -21,7 +22,7 @@ WAITS = st.tuples(st.sampled_from(["red", "blue"]), st.integers(0, 120), st.none
 
 
 @given(st.lists(WAITS, min_size=1, max_size=9))
-@settings(max_examples=30, phases=WITHOUT_SHRINKING)
+@law(30, phases=WITHOUT_SHRINKING)
 def test_the_queue_is_as_full_and_as_soon_full_as_a_count_says(
     waits: list[tuple[str, int, int | None]],
 ) -> None:

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import Phase, given
 from hypothesis import strategies as st
 
 from analytics.evaluate import evaluate, parameters
@@ -17,6 +17,7 @@ from domain.view import View
 from domain.window import MS_PER_HOUR, Window, parse_instant
 from store.embedded import Store
 from tests.golden.cases import store_of
+from tests.laws import law
 
 NOW = parse_instant("2026-03-30T10:30:00Z")
 # Each example opens a store; shrinking would open thousands.
@@ -36,7 +37,7 @@ def asked(store: Store, name: str, policy: Policy, view: View | None = None) -> 
 
 
 @given(st.lists(HOLDINGS, min_size=1, max_size=6), st.sampled_from(["UTC", "Europe/Berlin", "Asia/Kolkata"]))
-@settings(max_examples=12, phases=WITHOUT_SHRINKING)
+@law(12, phases=WITHOUT_SHRINKING)
 def test_what_is_burned_is_what_was_held_since_the_period_began(
     holdings: list[tuple[str, int, int, int]], zone_name: str
 ) -> None:

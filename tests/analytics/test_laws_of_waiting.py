@@ -4,13 +4,14 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from analytics.censored import Stay, steps, survival_quantiles
 from domain.metric import Sample
 from domain.window import MS_PER_SECOND
 from tests.analytics.test_metric_laws import INSTANTS, WITHOUT_SHRINKING, Asked, Given, books
+from tests.laws import law
 
 Row = dict[str, Any]
 WAITING = {"queued": "quota", "checking": "checks", "placing": "placing"}
@@ -54,7 +55,7 @@ def waiting_at(tables: Given, at_ms: int) -> int:
 
 
 @given(books(), INSTANTS)
-@settings(max_examples=12, phases=WITHOUT_SHRINKING)
+@law(12, phases=WITHOUT_SHRINKING)
 def test_components_and_flows_are_those_of_a_count(tables: Given, as_of_ms: int) -> None:
     start_ms = max(as_of_ms - LENGTH, 0)
     with Asked.of(tables) as asked:
@@ -80,7 +81,7 @@ def test_components_and_flows_are_those_of_a_count(tables: Given, as_of_ms: int)
 
 
 @given(books(), st.integers(LENGTH, 100))
-@settings(max_examples=12, phases=WITHOUT_SHRINKING)
+@law(12, phases=WITHOUT_SHRINKING)
 def test_rates_times_what_they_are_divided_by_are_counts(tables: Given, as_of_ms: int) -> None:
     with Asked.of(tables) as asked:
         names = ("preemptions_per_attempt_ratio", "restarts_per_attempt_ratio")

@@ -7,7 +7,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import Phase, given
 from hypothesis import strategies as st
 
 from analytics.evaluate import evaluate, parameters
@@ -16,6 +16,7 @@ from domain.metric import Ask, Row, Sample
 from domain.window import Window
 from service.reading import Read, read_once
 from tests.golden.cases import store_of
+from tests.laws import law
 
 Given = dict[str, list[dict[str, Any]]]
 
@@ -156,20 +157,9 @@ class Asked:
 
 
 @given(books().map(of_submitted), st.randoms())
-@settings(max_examples=10, phases=WITHOUT_SHRINKING)
-def test_what_happens_later_changes_no_answer(tables: Given, choice: Random) -> None:
-    _later_changes_nothing(tables, choice)
-
-
-@pytest.mark.long
 @pytest.mark.timeout(600)
-@given(books().map(of_submitted), st.randoms())
-@settings(max_examples=50, phases=WITHOUT_SHRINKING)
-def test_what_happens_later_changes_no_answer_in_many_worlds(tables: Given, choice: Random) -> None:
-    _later_changes_nothing(tables, choice)
-
-
-def _later_changes_nothing(tables: Given, choice: Random) -> None:
+@law(40, few=5, phases=WITHOUT_SHRINKING)
+def test_what_happens_later_changes_no_answer(tables: Given, choice: Random) -> None:
     # Asked for an instant at which something happens: that is where < and <= differ.
     as_of_ms = choice.choice([row["start_ms"] for row in tables["span"]])
     with Asked.of(tables) as later, Asked.of(known_before(tables, as_of_ms)) as then:
@@ -178,7 +168,7 @@ def _later_changes_nothing(tables: Given, choice: Random) -> None:
 
 
 @given(books(), INSTANTS, st.permutations(TEAMS))
-@settings(max_examples=10, phases=WITHOUT_SHRINKING)
+@law(20, phases=WITHOUT_SHRINKING)
 def test_teams_that_swap_names_swap_figures(tables: Given, as_of_ms: int, names: list[str]) -> None:
     renamed = dict(zip(TEAMS, names, strict=True))
     workloads = [{**row, "team": renamed[row["team"]]} for row in tables["workload"]]
@@ -217,7 +207,7 @@ SUMMED = (
 
 
 @given(books(), INSTANTS)
-@settings(max_examples=10, phases=WITHOUT_SHRINKING)
+@law(20, phases=WITHOUT_SHRINKING)
 def test_parts_sum_to_the_whole(tables: Given, as_of_ms: int) -> None:
     with Asked.of(tables) as asked:
         for name in SUMMED:
@@ -228,7 +218,7 @@ def test_parts_sum_to_the_whole(tables: Given, as_of_ms: int) -> None:
 
 
 @given(books(), INSTANTS)
-@settings(max_examples=10, phases=WITHOUT_SHRINKING)
+@law(20, phases=WITHOUT_SHRINKING)
 def test_the_index_of_a_queue_is_the_greatest_of_its_classes(tables: Given, as_of_ms: int) -> None:
     with Asked.of(tables) as asked:
         by_queue = asked.said("starvation_index_seconds", as_of_ms, ("queue",))

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from hypothesis import Phase, given, settings
+from hypothesis import Phase, given
 from hypothesis import strategies as st
 
 from analytics.evaluate import evaluate, parameters
@@ -10,6 +10,7 @@ from analytics.metrics import REGISTRY
 from domain.metric import Ask
 from domain.window import Window
 from tests.golden.cases import store_of
+from tests.laws import law
 
 NOW, THEN = 100, 40
 DAY_MS = 86_400_000
@@ -20,7 +21,7 @@ LIVES = st.tuples(st.integers(1, 110), st.none() | st.integers(2, 90), st.boolea
 
 
 @given(st.lists(LIVES, min_size=1, max_size=6))
-@settings(max_examples=20, phases=WITHOUT_SHRINKING)
+@law(20, phases=WITHOUT_SHRINKING)
 def test_nodes_joined_left_and_lost_are_those_of_a_count(
     lives: list[tuple[int, int | None, bool, bool]],
 ) -> None:

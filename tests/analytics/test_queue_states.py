@@ -6,7 +6,7 @@ from math import ceil
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from analytics.metrics import REGISTRY
@@ -14,6 +14,7 @@ from analytics.queue_states import AMOUNTS, LENGTHS, QUANTILES
 from domain.metric import Ask, Sample
 from domain.quantity import MICRO_PER_GPU
 from domain.window import Window
+from tests.laws import law
 
 MINUTE = 60_000
 COUNTS = ("waiting_workloads", "waiting_micro_gpus", "held_micro_gpus", "idle_micro_gpus", "total_micro_gpus")
@@ -69,7 +70,7 @@ def said(name: str, rows: list[dict[str, Any]], *by: str) -> list[Sample]:
     return compute(rows, Ask(window=window, by=by))
 
 
-@settings(max_examples=30)
+@law(30)
 @given(told=minutes())
 def test_however_the_time_is_cut_the_figures_are_the_same(told: Minutes) -> None:
     for name in REGISTRY:

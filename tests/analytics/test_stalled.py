@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from hypothesis import Phase, given, settings
+from hypothesis import Phase, given
 from hypothesis import strategies as st
 
 from analytics.evaluate import evaluate, parameters
@@ -10,6 +10,7 @@ from analytics.metrics import REGISTRY
 from domain.metric import Ask
 from domain.window import Window
 from tests.golden.cases import store_of
+from tests.laws import law
 
 MINUTE = 60_000
 NOW = 600 * MINUTE
@@ -23,7 +24,7 @@ WAITS = st.tuples(
 
 
 @given(st.lists(WAITS, min_size=1, max_size=5), st.integers(1, 9), st.integers(0, 20))
-@settings(max_examples=20, phases=WITHOUT_SHRINKING)
+@law(20, phases=WITHOUT_SHRINKING)
 def test_what_is_stuck_could_run_and_nothing_was_bound(
     waits: list[tuple[str, int, int]], quiet_minutes: int, quota: int
 ) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.errors import StoreError
@@ -16,6 +16,7 @@ from service.activity import Activity
 from store.embedded import Store
 from store.gpu_samples import Read
 from tests.golden.cases import fill, store_of
+from tests.laws import law
 
 SECOND, MINUTE, HOUR = 1_000, 60_000, 3_600_000
 T0 = 1_790_000_000_000 // HOUR * HOUR
@@ -331,7 +332,7 @@ DEEDS = st.lists(
 )
 
 
-@settings(max_examples=20)
+@law(20)
 @given(DEEDS, STAYS, st.randoms(use_true_random=False))
 def test_any_order_of_arrival_in_any_batches_gives_what_one_fold_of_all_gives(
     stores: tuple[Store, Store], deeds: list[Deed], last: tuple[dict[str, Any], ...], random: Any
@@ -345,16 +346,14 @@ def test_any_order_of_arrival_in_any_batches_gives_what_one_fold_of_all_gives(
             refresh(bit_by_bit)
     refresh(bit_by_bit)
     put(at_once, last)
-    shuffled = list(deeds)
-    random.shuffle(shuffled)
-    for deed in shuffled:
+    for deed in random.sample(deeds, len(deeds)):
         append(at_once, random.sample(deed.samples, len(deed.samples)), deed.source)
     refresh(at_once)
     for sql in TABLES.values():
         assert bit_by_bit.rows(sql) == at_once.rows(sql)
 
 
-@settings(max_examples=25)
+@law(25)
 @given(st.lists(samples(), max_size=12), STAYS)
 def test_a_stretch_lies_within_its_hour_and_its_stay_and_nothing_counts_twice(
     stores: tuple[Store, Store], read: list[dict[str, Any]], stays: tuple[dict[str, Any], ...]

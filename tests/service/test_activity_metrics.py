@@ -5,7 +5,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from analytics.activity.ratio import NOTHING_HELD, SHARED_ONLY, coverage, utilisation
@@ -15,6 +15,7 @@ from domain.metric import Ask, Sample
 from domain.window import Window
 from service.activity import Activity
 from store.embedded import Store
+from tests.laws import law
 from tests.service.test_activity import (
     HOUR,
     MINUTE,
@@ -56,7 +57,7 @@ def stretches(read: dict[int, float | None], window: Window) -> Iterator[tuple[i
         yield max(T0 + at_ms, window.start_ms), min(T0 + end_ms, window.end_ms), read[at_ms]
 
 
-@settings(max_examples=25)
+@law(25)
 @given(READINGS, STAY, INSTANTS, st.sampled_from([HOUR // 2, HOUR, 3 * HOUR, 24 * HOUR]))
 def test_what_is_told_of_any_window_is_what_brute_force_finds(
     store: Store, read: dict[int, float | None], ends: list[int], as_of: int, length: int

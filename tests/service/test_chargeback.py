@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from analytics.chargeback.agreement import Agreement
@@ -22,6 +22,7 @@ from service.chargeback import NO_PRICES, document
 from store.derived import Replacement
 from store.embedded import Store
 from tests.build import Books, make_workload
+from tests.laws import law
 
 FIRST = parse_instant("2026-10-01T00:00:00Z")
 END = parse_instant("2026-11-01T00:00:00Z")
@@ -110,7 +111,7 @@ zones = st.sampled_from(["UTC", "Europe/Berlin", "America/St_Johns"])
 policies = st.sampled_from([IdlePolicy.NONE, IdlePolicy.BY_USE, IdlePolicy.EVENLY])
 
 
-@settings(max_examples=12, suppress_health_check=[HealthCheck.too_slow])
+@law(12, suppress_health_check=[HealthCheck.too_slow])
 @given(books=months(), idle=policies, unavailable_too=st.booleans(), zone=zones)
 def test_rows_sum_to_the_total_to_the_cent_and_the_books_close(
     books: Books, idle: IdlePolicy, *, unavailable_too: bool, zone: str
@@ -129,7 +130,7 @@ def test_rows_sum_to_the_total_to_the_cent_and_the_books_close(
     store.close()
 
 
-@settings(max_examples=12, suppress_health_check=[HealthCheck.too_slow])
+@law(12, suppress_health_check=[HealthCheck.too_slow])
 @given(months(), st.integers(1, 31 * 24))
 def test_held_time_by_team_is_what_a_look_at_every_quarter_finds(books: Books, until: int) -> None:
     store = stored(books)

@@ -6,7 +6,7 @@ from itertools import accumulate
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from analytics.chargeback.agreement import Agreement
@@ -19,6 +19,7 @@ from service.chargeback import NO_QUOTA
 from store.derived import Replacement
 from store.embedded import Store
 from tests.build import Books
+from tests.laws import law
 from tests.service.test_chargeback import AGREED, END, FIRST, hold, hours, node, stored, told, with_causes
 
 FOREVER = 2**63 - 1
@@ -201,7 +202,7 @@ def test_a_loss_of_earlier_days_is_told_apart_and_the_kinds_sum_to_the_invoice()
     assert (before["loss_adjustment_gpu_hours"], before["useful_gpu_hours"]) == (0, 20)
 
 
-@settings(max_examples=15, suppress_health_check=[HealthCheck.too_slow])
+@law(15, suppress_health_check=[HealthCheck.too_slow])
 @given(
     steps=st.lists(
         st.tuples(st.integers(19, 200), st.integers(0, 9), st.integers(0, 9), st.integers(0, 3)),

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from analytics.fairness.entities import CohortTree, Entity, Pool
@@ -22,6 +22,7 @@ from domain.quantity import Quota
 from service.fairness import Fairness
 from store.lives import Watermark
 from tests.analytics.fairness.sites import GPU, RESOURCE
+from tests.laws import law
 from tests.service.fairness_world import (
     CLUSTER,
     END_MIN,
@@ -45,7 +46,7 @@ from tests.service.fairness_world import (
 
 
 @pytest.mark.slow
-@settings(max_examples=15, deadline=None)
+@law(15, deadline=None)
 @given(seed=st.integers(0, 2**32))
 def test_any_order_of_arrival_gives_the_books_of_a_single_sweep(seed: int) -> None:
     dice = random.Random(seed)
@@ -70,7 +71,7 @@ def test_any_order_of_arrival_gives_the_books_of_a_single_sweep(seed: int) -> No
 
 
 @pytest.mark.slow
-@settings(max_examples=8, deadline=None)
+@law(8, deadline=None)
 @given(seed=st.integers(0, 2**32))
 def test_a_workload_that_vanishes_leaves_no_trace(seed: int) -> None:
     dice = random.Random(seed)
@@ -136,7 +137,7 @@ def test_another_half_life_makes_another_ledger() -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=12, deadline=None)
+@law(12, deadline=None)
 @given(seed=st.integers(0, 2**32), minute=st.integers(1, END_MIN))
 def test_shares_keep_within_capacity_and_demand_and_loans_meet(seed: int, minute: int) -> None:
     with world(seed) as answers:
@@ -163,7 +164,7 @@ def test_shares_keep_within_capacity_and_demand_and_loans_meet(seed: int, minute
 
 
 @pytest.mark.slow
-@settings(max_examples=12, deadline=None)
+@law(12, deadline=None)
 @given(seed=st.integers(0, 2**32), cut=st.integers(1, END_MIN - 1))
 def test_the_ledger_explains_every_debt_however_the_window_is_cut(seed: int, cut: int) -> None:
     keys = ("pool", "queue", "team")
@@ -187,7 +188,7 @@ def test_the_ledger_explains_every_debt_however_the_window_is_cut(seed: int, cut
 
 
 @pytest.mark.slow
-@settings(max_examples=12, deadline=None)
+@law(12, deadline=None)
 @given(seed=st.integers(0, 2**32), minute=st.integers(1, END_MIN))
 def test_teams_of_a_queue_add_up_to_the_queue(seed: int, minute: int) -> None:
     with world(seed) as answers:
@@ -203,7 +204,7 @@ def test_teams_of_a_queue_add_up_to_the_queue(seed: int, minute: int) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=20, deadline=None)
+@law(20, deadline=None)
 @given(seed=st.integers(0, 2**32), minute=st.integers(0, END_MIN))
 def test_the_shares_of_an_instant_are_those_counted_by_hand(seed: int, minute: int) -> None:
     """Everything that stood just before the instant, counted anew from the world as it was made."""

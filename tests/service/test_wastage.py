@@ -7,7 +7,7 @@ from fractions import Fraction
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from analytics.evaluate import evaluate, parameters
@@ -30,6 +30,7 @@ from tests.analytics.wastage.lives_of_gpus import at as minutes
 from tests.analytics.wastage.test_causes import gang
 from tests.analytics.wastage.test_laws import HORIZON, MINUTES, courses
 from tests.collector.objects import at
+from tests.laws import law
 from tests.service.wastage_worlds import CLUSTER, MINUTE, accounted, busy, crash_loop, write
 
 WINDOWED = (
@@ -93,7 +94,7 @@ def held_ms(course: Course, window: Window) -> int:
     return sum(max(0, min(end, window.end_ms) - max(start, window.start_ms)) for start, end in until)
 
 
-@settings(max_examples=15)
+@law(15)
 @given(st.lists(courses(), min_size=2, max_size=5), st.lists(MINUTES, min_size=2, max_size=8, unique=True))
 def test_figures_as_of_any_instant_are_those_of_the_account_as_of_then(
     given_courses: list[Course], edges: list[int]
@@ -137,7 +138,7 @@ def test_figures_as_of_any_instant_are_those_of_the_account_as_of_then(
     store.close()
 
 
-@settings(max_examples=15)
+@law(15)
 @given(st.lists(courses(), min_size=1, max_size=4), MINUTES)
 def test_what_is_at_risk_now_is_what_running_pods_have_not_saved(
     given_courses: list[Course], until: int
@@ -191,7 +192,7 @@ def never_worked(pod: Holding, device: Device, now_ms: int) -> bool:
     return enough and all(slot.level in {Level.LOW, Level.RESIDENT} for slot in slots)
 
 
-@settings(max_examples=10)
+@law(10)
 @given(st.lists(courses(), min_size=1, max_size=4), MINUTES)
 def test_goodput_is_what_was_useful_over_what_the_nodes_had(given_courses: list[Course], until: int) -> None:
     store = accounted(given_courses)
@@ -226,7 +227,7 @@ group by workload_uid
 """
 
 
-@settings(max_examples=15)
+@law(15)
 @given(st.lists(courses(), min_size=1, max_size=5), st.lists(MINUTES, min_size=2, max_size=6, unique=True))
 def test_causes_sum_to_the_gpu_time_held_per_workload_and_stretch_of_time(
     given_courses: list[Course], edges: list[int]
@@ -243,7 +244,7 @@ def test_causes_sum_to_the_gpu_time_held_per_workload_and_stretch_of_time(
     store.close()
 
 
-@settings(max_examples=15)
+@law(15)
 @given(st.lists(courses(), min_size=1, max_size=4), MINUTES)
 def test_without_gpu_metrics_nothing_is_useful_idle_or_lost(given_courses: list[Course], until: int) -> None:
     blind = [replace(course, devices=()) for course in given_courses]

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from analytics.wastage.asked import GPU_HOUR
@@ -21,11 +21,12 @@ from store.embedded import Store
 from tests.analytics.wastage.lives_of_gpus import at as minutes
 from tests.analytics.wastage.test_laws import MINUTES, courses
 from tests.collector.objects import at
+from tests.laws import law
 from tests.service.test_wastage import held_ms
 from tests.service.wastage_worlds import MINUTE, accounted, busy, crash_loop
 
 
-@settings(max_examples=15)
+@law(15)
 @given(st.lists(courses(), min_size=1, max_size=4), MINUTES)
 def test_the_waste_of_each_workload_is_that_of_its_account_and_orders_the_list(
     given_courses: list[Course], until: int

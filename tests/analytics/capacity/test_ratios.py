@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import Phase, given
 from hypothesis import strategies as st
 
 from analytics.evaluate import evaluate, parameters
@@ -12,6 +12,7 @@ from analytics.wastage.causes import Cause
 from domain.metric import Ask, Sample
 from domain.window import Window
 from tests.golden.cases import store_of
+from tests.laws import law
 
 FROM, NOW = 40, 100
 # Each example opens a store; shrinking would open thousands.
@@ -29,7 +30,7 @@ IN_VAIN = {"idle", "resident_idle", "gang_hold", "infra_lost", "preempted_lost",
 
 
 @given(PIECES, st.lists(st.integers(0, 8), min_size=1, max_size=3))
-@settings(max_examples=30, phases=WITHOUT_SHRINKING)
+@law(30, phases=WITHOUT_SHRINKING)
 def test_the_parts_are_those_of_the_pieces_added_up(
     pieces: list[tuple[Cause, int, int, int | None]], nodes: list[int]
 ) -> None:

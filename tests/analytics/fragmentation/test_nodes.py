@@ -2,10 +2,11 @@
 
 from typing import Any
 
-from hypothesis import Phase, given, settings
+from hypothesis import Phase, given
 from hypothesis import strategies as st
 
 from tests.golden.cases import store_of, values
+from tests.laws import law
 
 NOON = "2026-01-01T12:00:00Z"
 SINCE = "2026-01-01T00:00:00Z"
@@ -19,7 +20,7 @@ NODES = st.lists(
 
 
 @given(NODES)
-@settings(max_examples=30, phases=WITHOUT_SHRINKING)
+@law(30, phases=WITHOUT_SHRINKING)
 def test_on_each_node_all_gpus_are_told_once(nodes: list[tuple[int, int, bool, int, int]]) -> None:
     tables: dict[str, list[dict[str, Any]]] = {
         "workload": [{"workload_uid": "a"}],

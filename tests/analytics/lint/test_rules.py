@@ -2,12 +2,13 @@
 
 from typing import Any
 
-from hypothesis import Phase, given, settings
+from hypothesis import Phase, given
 from hypothesis import strategies as st
 
 from analytics.lint.rules import BREAKS, MEANINGS, NOT_OBSERVED, Rule
 from analytics.metrics import REGISTRY
 from tests.golden.cases import store_of, values
+from tests.laws import law
 
 NOON = "2026-01-08T12:00:00Z"
 SUBMITTED = "2026-01-08T06:00:00Z"
@@ -27,7 +28,7 @@ JOBS = st.lists(
 
 
 @given(JOBS, st.sets(st.sampled_from([4, 6, 8]), min_size=1))
-@settings(max_examples=40, phases=WITHOUT_SHRINKING)
+@law(40, phases=WITHOUT_SHRINKING)
 def test_findings_are_the_workloads_of_which_the_sentence_is_true(
     jobs: list[tuple[str, str, int, bool, bool]], sizes: set[int]
 ) -> None:
