@@ -2,7 +2,8 @@
 What Prometheus scrapes: series made from prepared measurements, never from a query.
 
 A metric's series are `gpuledger_<name>`, in base units. An undefined value has no series; a value that is
-only a lower bound is marked 1 by a companion.
+only a lower bound is marked 1 by a companion, which exact values do not have. How many series that makes:
+docs/series.md.
 """
 
 from collections import Counter
@@ -39,7 +40,7 @@ LABELS = frozenset({
     "condition", "mechanism", "victim_class", "preemptor_class", "quantile", "estimator", "le", "metric",
     "because", "rule", "size", "xid", "component", "flow", "change", "capacity_type", "period", "fits",
 })  # fmt: skip
-# 12 teams x 3 classes x 20 queues, for each of 3 percentiles by 2 estimators.
+# Of one metric. The largest at 200 queues has 3 classes x 3 percentiles of each, docs/series.md.
 SERIES_BUDGET = 720 * 6
 OVER_BUDGET = f"more than {SERIES_BUDGET} series: left out"
 
@@ -144,9 +145,9 @@ class Exporter(Collector):
             by_metric.setdefault(measurement.metric, []).append(measurement.sample)
         undefined: Counter[tuple[str, str]] = Counter()
         for name, metric in self._metrics.items():
-            if not metric.exported:
+            if not (metric.exported and metric.scraped):
                 continue
-            samples = by_metric.get(name, [])
+            samples = [sample for sample in by_metric.get(name, []) if metric.is_scraped(sample.labels)]
             told = [sample for sample in samples if sample.value is not None]
             undefined.update((name, sample.undefined_because) for sample in samples if sample.value is None)
             undefined.update((name, OVER_BUDGET) for _ in told[SERIES_BUDGET:])
@@ -194,10 +195,12 @@ def _families(metric: Metric, samples: list[Sample]) -> Iterator[Family]:
     bounded = any(sample.lower_bound for sample in samples)
     if bounded or "estimator" in names or metric.unit in {Unit.GPUS, Unit.GPU_HOURS}:
         bound = gauge(
-            f"{name}_lower_bound", f"1 where {name} is only known to be at least its value.", labels=names
+            f"{name}_lower_bound",
+            f"1 where {name} is only known to be at least its value; else nothing.",
+            labels=names,
         )
-        for sample in samples:
-            bound.add_metric([sample.labels[label] for label in names], float(sample.lower_bound))
+        for sample in (each for each in samples if each.lower_bound):
+            bound.add_metric([sample.labels[label] for label in names], 1.0)
         yield bound
 
 

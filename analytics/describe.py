@@ -35,9 +35,12 @@ def _section(metric: Metric) -> Iterator[str]:
     yield f"- Kind: {metric.kind}, in {metric.unit}; {looks_back(metric)}."
     if metric.kind is MetricKind.HISTOGRAM:
         yield "- Label `le`: the count up to each edge, `+Inf` for all, `sum` for the sum of the waits."
-    if metric.exported:
-        labels = _names((*metric.labels, *metric.extra_labels))
-        yield f"- Exported as `gpuledger_{metric.series}` by: {labels}."
+    labels = _names((*metric.labels, *metric.extra_labels))
+    if metric.exported and metric.scraped:
+        only = "; ".join(f"{name} {', '.join(values)}" for name, values in metric.scraped_where.items())
+        yield f"- Exported as `gpuledger_{metric.series}` by: {labels}{f'; of these {only}' if only else ''}."
+    elif metric.exported:
+        yield f"- Measured and kept by: {labels}; not exported, to keep the number of series small."
     else:
         yield "- Not exported: the API, the pages and the reports tell it."
     yield f"- Can be asked by: {_names(metric.dimensions)}."
@@ -47,7 +50,7 @@ def _section(metric: Metric) -> Iterator[str]:
     if metric.pages:
         yield f"- Shown on: {', '.join(metric.pages)}."
     for alert in metric.alerts:
-        yield f"- Alert [`{alert.name}`](runbooks/{alert.runbook}), {alert.severity}: {alert.summary}."
+        yield f"- Alert [`{alert.name}`](runbooks/{alert.name}.md), {alert.severity}: {alert.summary}."
 
 
 def looks_back(metric: Metric) -> str:

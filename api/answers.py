@@ -256,6 +256,9 @@ class Answers(Protocol):
     def gpu_faults(self, as_of_ms: int | None = None) -> Listing:
         """What happened to GPUs, the newest first: XIDs, remap failures, other drivers."""
 
+    def alerts(self, question: ReportQuestion) -> Listing:
+        """What fires, what is pending, and what fired in the window, with what that rests on."""
+
     def checkpoint(self, report: CheckpointReport, teams: Collection[str] | None = None) -> Record | None:
         """Keep a checkpoint that a job tells of, of these teams' work or of any; None where there is none."""
 

@@ -96,6 +96,10 @@ def _kueue_checks(answers: Answers, _: Request) -> Record:
     return answers.kueue_checks_of().document()
 
 
+def _alerts(answers: Answers, request: Request) -> Record:
+    return answers.alerts(parameters.report_question(request.query_params)).document()
+
+
 def _reports(_: Answers, __: Request) -> Record:
     rows = [
         {"name": report.name, "title": report.title, "question": report.question}
@@ -221,6 +225,14 @@ ROUTES = (
         summary="Kueue's own figures of its queues beside ours, as they were compared last",
         schema="KueueCheckList",
         answer=_kueue_checks,
+    ),
+    ApiRoute(
+        path="/api/v1/alerts",
+        name="alerts",
+        summary="What fires, what is pending and what fired in the window, with what that rests on",
+        schema="AlertList",
+        answer=_alerts,
+        parameters=parameters.REPORT_PARAMETERS,
     ),
     ApiRoute(
         path="/api/v1/reports",

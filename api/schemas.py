@@ -8,7 +8,7 @@ from analytics.denials import Denier
 from analytics.quota.movements import Kind as ProposalKind
 from analytics.quota.proposal import ProposalState
 from analytics.wastage.causes import Cause
-from api import why
+from api import alerts, why
 from api.answers import SourceState
 from domain.gpu_fault import FaultKind
 from domain.workload import Outcome, ServiceClass, State
@@ -361,6 +361,8 @@ SCHEMAS: Schema = {
         }
     ),
     "KueueCheckList": _page("KueueCheck"),
+    "Alert": alerts.SCHEMA,
+    "AlertList": _page("Alert"),
     "ReportSummary": _object(dict.fromkeys(("name", "title", "question"), TEXT)),
     "ReportList": _page("ReportSummary"),
     "Report": _object(

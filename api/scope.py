@@ -14,7 +14,17 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from analytics.folding import OTHERS
-from api.answers import Answers, Filters, Listing, ListQuestion, MetricAnswer, Question, Record
+from api.alerts import NEVER_EVALUATED, may_hear
+from api.answers import (
+    Answers,
+    Filters,
+    Listing,
+    ListQuestion,
+    MetricAnswer,
+    Question,
+    Record,
+    ReportQuestion,
+)
 from api.viewer import Viewer
 from api.why import folded
 from domain.checkpoint import CheckpointReport
@@ -149,6 +159,22 @@ class ResearcherAnswers:
         listing = self._all.gpu_faults(as_of_ms)
         rows = [row if self._viewer.sees(row["team"]) else row | _NOBODY for row in listing.rows]
         return replace(listing, rows=rows)
+
+    def alerts(self, question: ReportQuestion) -> Listing:
+        """
+        Alerts of own teams, of queues and pools that they share, and such as tell of nobody's work.
+
+        Raises:
+            ForbiddenError: the question filters on a foreign team.
+        """
+        filters = self._present(question.filters)
+        self._check_teams(filters)
+        as_of_ms = self._all.as_of_ms(question.as_of_ms)
+        view = self._all.view(self._viewer.teams, as_of_ms)
+        listing = self._all.alerts(replace(question, as_of_ms=as_of_ms, filters=filters))
+        rows = [row for row in listing.rows if may_hear(row["labels"], view, self._viewer.sees)]
+        never = tuple(hint for hint in listing.hints if hint == NEVER_EVALUATED)
+        return replace(_only(listing, rows), hints=(*never, *self.hints(filters)))
 
     def checkpoint(self, report: CheckpointReport, teams: Collection[str] | None = None) -> Record | None:
         """Of own work only; foreign work looks like none."""

@@ -15,6 +15,7 @@ PAGES = (
     st.Page("views/capacity.py", title="Capacity", url_path="capacity"),
     st.Page("views/quota.py", title="Quota", url_path="quota"),
     st.Page("views/chargeback.py", title="Chargeback", url_path="chargeback"),
+    st.Page("views/alerts.py", title="Alerts", url_path="alerts"),
     st.Page("views/sources.py", title="Sources", url_path="sources"),
     st.Page("views/definitions.py", title="Help", url_path="definitions"),
 )

@@ -4,6 +4,9 @@ Writes the pages that are made from code: `make docs`. With `--check` it only co
     docs/metrics.md      from the metrics' declarations
     docs/cli.md          from the commands' own help
     docs/data-model.md   from the store's schema: its comments, and the columns as DuckDB sees them
+    docs/series.md       from the labels of what is exported
+    deploy/prometheus/, deploy/grafana/   what `gpuledger rules` and `gpuledger grafana` write
+    docs/runbooks/       the table in each, from the declaration of its alert
 """
 
 import re
@@ -15,12 +18,22 @@ from typer import Context
 from typer.cli import get_docs_for_click
 from typer.main import get_command
 
+from alerts.declared import declared
+from alerts.describe import renewed
+from alerts.grafana import dashboards
+from alerts.inhibition import configuration
+from alerts.operator import prometheus_rule, service_monitor
+from alerts.rules import rules_file
+from alerts.series import Site, page
 from analytics.describe import metrics_markdown
 from analytics.metrics import REGISTRY
+from domain.policy import Policy
 from service.cli import app
 from store.embedded import Store
 
 DOCS = Path(__file__).parent
+# Where the pages are by default.
+HERE = "http://localhost:8501"
 SCHEMA = DOCS.parent / "store/schema"
 HEAD = "<!-- Written by `make docs`; do not edit. -->\n\n"
 
@@ -91,19 +104,49 @@ def metrics() -> str:
     return metrics_markdown(REGISTRY)
 
 
-PAGES: dict[str, Callable[[], str]] = {"cli.md": cli, "data-model.md": data_model, "metrics.md": metrics}
+def runbooks() -> dict[str, str]:
+    """Each runbook that there is, with its table as the declaration has it."""
+    return {
+        name: renewed(path.read_text(encoding="utf-8"), alert, REGISTRY, Policy())
+        for alert in declared(REGISTRY)
+        if (path := DOCS / (name := f"runbooks/{alert.rule.name}.md")).exists()
+    }
+
+
+def series() -> str:
+    """The page of how many series there are."""
+    return page(REGISTRY, Site())
+
+
+def deployed() -> dict[str, str]:
+    """What a Prometheus, an Alertmanager and a Grafana are given, with links to this machine."""
+    rules = rules_file(REGISTRY, Policy(), dashboard_url=HERE)
+    files = {
+        "prometheus/rules.yaml": rules,
+        "prometheus/prometheusrule.yaml": prometheus_rule(rules),
+        "prometheus/servicemonitor.yaml": service_monitor(),
+        "prometheus/alertmanager.yaml": configuration(declared(REGISTRY)),
+    }
+    files |= {f"grafana/{name}": text for name, text in dashboards(REGISTRY, dashboard_url=HERE).items()}
+    return {f"../deploy/{name}": text for name, text in files.items()}
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    "cli.md": cli, "data-model.md": data_model, "metrics.md": metrics, "series.md": series,
+}  # fmt: skip
 
 
 def main(arguments: list[str]) -> int:
     """Write the pages, or with `--check` name those that are out of date and end with 1."""
     stale = []
-    for name, make in PAGES.items():
-        path, page = DOCS / name, HEAD + make()
-        if path.exists() and path.read_text(encoding="utf-8") == page:
+    made = {name: HEAD + make() for name, make in PAGES.items()}
+    for name, text in (made | runbooks() | deployed()).items():
+        path = DOCS / name
+        if path.exists() and path.read_text(encoding="utf-8") == text:
             continue
         stale.append(name)
         if "--check" not in arguments:
-            path.write_text(page, encoding="utf-8")
+            path.write_text(text, encoding="utf-8")
     if stale and "--check" in arguments:
         print(f"out of date: {', '.join(stale)}; run `make docs`")
         return 1

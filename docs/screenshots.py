@@ -29,6 +29,7 @@ PAGES = {
     "capacity": "capacity?window=7d",
     "quota": "quota",
     "chargeback": "chargeback",
+    "alerts": "alerts",
     "sources": "sources",
     "definitions": "definitions",
 }

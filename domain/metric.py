@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 import polars as pl
 
+from domain.alert import AlertRule
 from domain.errors import PolicyError
 from domain.policy import Policy
 from domain.window import Window
@@ -183,22 +184,6 @@ FrameCompute: TypeAlias = Callable[[pl.DataFrame, Ask], list[Sample]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AlertRule:
-    """
-    When the metric should wake somebody: any series above the threshold of its service class.
-
-    `hold` is how long it must stay so. `match` are further label matchers of the series.
-    """
-
-    name: str
-    summary: str
-    hold: timedelta
-    severity: str
-    runbook: str
-    match: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
     """
     A metric's declaration.
@@ -207,8 +192,9 @@ class Metric:
     `dimensions`; it reads views and takes `$as_of_ms` and `$window_start_ms`. `compute` turns the
     rows into samples for any subset of the dimensions; without one, column `value` is summed.
     `labels` are the dimensions of the exported series, `extra_labels` those that compute adds;
-    one that is not `exported` has no series. One that `rests_on_samples` of GPUs is only covered where
-    their sources are read too.
+    one that is not `exported` has no series. To keep their number small Prometheus is shown those that are
+    `scraped`, and of them where labels have the values in `scraped_where`; the API tells the rest. One that
+    `rests_on_samples` of GPUs is only covered where their sources are read too.
 
     Rows of a fine grain may be read summed by the labels of the question: `adds` names the columns that
     add up, `apart` those beside the dimensions by which compute still tells rows apart. `unless_asked` are
@@ -222,7 +208,8 @@ class Metric:
     A node is open where the figure is of the node itself, or follows from such figures; docs/adr/0017.
 
     Raises:
-        PolicyError: the name does not end in the unit, a label is not a dimension or not in `LABELS`.
+        PolicyError: the name does not end in the unit, a label is not a dimension or not in `LABELS`, or an
+            alert is told by a label, or a value of one, that Prometheus does not see.
     """
 
     name: str
@@ -243,6 +230,8 @@ class Metric:
     pages: tuple[Page, ...] = ()
     alerts: tuple[AlertRule, ...] = ()
     exported: bool = True
+    scraped: bool = True
+    scraped_where: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     rests_on_samples: bool = False
     open_labels: tuple[str, ...] = ()
     shared_labels: tuple[str, ...] = ()
@@ -252,6 +241,22 @@ class Metric:
     filters_itself: bool = False
 
     def __post_init__(self) -> None:
+        self._check_names()
+        for alert in self.alerts:
+            shown = {*self.labels, *self.extra_labels} if self.exported and self.scraped else set()
+            unseen = {*alert.identity, *alert.match} - shown
+            unseen |= {
+                name
+                for name, value in alert.match.items()
+                if value not in self.scraped_where.get(name, (value,))
+            }
+            if unseen:
+                message = (
+                    f"metric {self.name}, alert {alert.name}: Prometheus sees no such label {sorted(unseen)}"
+                )
+                raise PolicyError(message)
+
+    def _check_names(self) -> None:
         if not self.name.endswith(self.unit):
             message = f"metric {self.name}: expected a name that ends in its unit, {self.unit}"
             raise PolicyError(message)
@@ -272,6 +277,14 @@ class Metric:
         """Its name among Prometheus' series, without the product's prefix; it ends in a base unit."""
         unit, _ = _EXPORTED_UNITS.get(self.unit, (self.unit, 1.0))
         return self.name.removesuffix(self.unit) + unit
+
+    def is_scraped(self, labels: Mapping[str, str]) -> bool:
+        """Whether Prometheus is shown the series with these labels."""
+        return (
+            self.exported
+            and self.scraped
+            and all(labels.get(name) in values for name, values in self.scraped_where.items())
+        )
 
     @property
     def series_scale(self) -> float:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta, tzinfo
 from enum import StrEnum
+from math import isfinite
 from typing import Final
 from zoneinfo import ZoneInfo
 
@@ -156,6 +157,9 @@ class Policy:
     # GPU-hours that a team may hold in a day, week or month of the billing zone, by team and by that word.
     gpu_hour_budgets: dict[str, dict[str, float]] = field(default_factory=dict)
     budget_zone: tzinfo = _UTC
+    # Limits of alerts, by the alert's name, in the unit of its metric; those that are other settings
+    # are set there.
+    alert_limits: dict[str, float] = field(default_factory=dict)
     # Kinds of job objects that a site has beside those that everybody knows.
     job_kinds: frozenset[str] = frozenset()
 
@@ -185,7 +189,7 @@ class Policy:
         for name, least in LEAST.items():
             if not getattr(self, name) >= least:
                 yield name, getattr(self, name), f"a number of at least {least}"
-        yield from self._budgets_out_of_range()
+        yield from self._numbers_out_of_range()
         yield from self._too_long()
 
     def _too_long(self) -> Iterator[tuple[str, object, str]]:
@@ -194,7 +198,10 @@ class Policy:
         if self.buy_days > self.buy_of_days:
             yield "buy_days", self.buy_days, f"at most buy_of_days, which is {self.buy_of_days}"
 
-    def _budgets_out_of_range(self) -> Iterator[tuple[str, object, str]]:
+    def _numbers_out_of_range(self) -> Iterator[tuple[str, object, str]]:
+        for name, limit in self.alert_limits.items():
+            if not isfinite(limit):
+                yield f"alert_limits.{name}", limit, "a number"
         for team, budgets in self.gpu_hour_budgets.items():
             for period, hours in budgets.items():
                 if period not in PERIODS or not hours > 0:

@@ -9,7 +9,7 @@ from analytics.chargeback.agreement import Agreement
 from analytics.evaluate import Rows, evaluate, exported_asks
 from analytics.folding import evaluate_seen
 from analytics.metrics import REGISTRY
-from api.answers import Filters, Listing, ListQuestion, MetricAnswer, Question, Record
+from api.answers import Filters, Listing, ListQuestion, MetricAnswer, Question, Record, ReportQuestion
 from api.parameters import nearest
 from domain.checkpoint import CheckpointReport, ToldBy
 from domain.errors import StoreError, UnreachableError, UsageError
@@ -19,6 +19,7 @@ from domain.tenant import UNASSIGNED, Tenancy
 from domain.view import View
 from domain.window import MS_PER_SECOND, Clock, Window, format_instant
 from service import (
+    alert_documents,
     chargeback,
     fault_rows,
     gaps,
@@ -222,6 +223,27 @@ class Answers:
     def gpu_faults(self, as_of_ms: int | None = None) -> Listing:
         """What happened to GPUs, the newest first."""
         return fault_rows.listing(self.store, self.as_of_ms(as_of_ms))
+
+    def alerts(self, question: ReportQuestion) -> Listing:
+        """What fires, what is pending and what fired in the window, as evaluated at the last measurement."""
+        found = alert_documents.listing(
+            self.store,
+            REGISTRY,
+            as_of_ms=self.as_of_ms(question.as_of_ms),
+            window=question.window,
+            filters=self._present_names(question.filters),
+        )
+        return replace(found, hints=(*found.hints, *self.hints(question.filters)))
+
+    def coverage_of(self, name: str, cluster: str, as_of_ms: int) -> float | None:
+        """The share that was observed of what a metric's exported series rest on; cluster '' is all."""
+        metric = REGISTRY[name]
+        question = Question(
+            as_of_ms=as_of_ms,
+            window=(metric.window or self.policy.window) if metric.windowed else None,
+            filters={"cluster": (cluster,)} if cluster else {},
+        )
+        return self.coverage(question, samples=metric.rests_on_samples)
 
     def checkpoint(self, report: CheckpointReport, teams: Collection[str] | None = None) -> Record | None:
         """

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from dashboard.shared.launch import streamlit_command
 from service import running, tether
@@ -37,7 +38,10 @@ def start(command: Sequence[str], *, environment: Mapping[str, str] | None = Non
 def dashboard_command(settings: Settings) -> list[str]:
     """The command of the dashboard of these settings."""
     return streamlit_command(
-        sys.executable, port=settings.server.dashboard_port, address=settings.server.host
+        sys.executable,
+        port=settings.server.dashboard_port,
+        address=settings.server.host,
+        base_url=_base_path(settings),
     )
 
 
@@ -61,7 +65,13 @@ def dashboard_environment(settings: Settings, *, api_url: str, played: bool = Fa
 def dashboard_address(settings: Settings) -> str:
     """Where this machine finds the dashboard."""
     host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(settings.server.host, settings.server.host)  # noqa: S104
-    return f"http://{host}:{settings.server.dashboard_port}"
+    path = _base_path(settings)
+    return f"http://{host}:{settings.server.dashboard_port}{f'/{path}' if path else ''}"
+
+
+def _base_path(settings: Settings) -> str:
+    """Below which path others reach the dashboard; a proxy passes it on as it is."""
+    return urlsplit(settings.server.dashboard_url).path.strip("/")
 
 
 def wait_for(url: str, child: Child, stop: Stop, *, seconds: float = START_SECONDS) -> bool:

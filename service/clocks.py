@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from domain.window import MS_PER_SECOND, Clock, SystemClock
+from domain.window import MS_PER_SECOND, Clock, FixedClock, SystemClock
 from service.settings import Settings
 from store.embedded import Store
 
@@ -25,6 +25,11 @@ class EndOfData:
         if last_ms is None:
             return SystemClock().now_ms()
         return (last_ms // MS_PER_SECOND + 1) * MS_PER_SECOND
+
+
+def stands(clock: Clock) -> bool:
+    """Whether time passes by it only when more data comes."""
+    return isinstance(clock, EndOfData | FixedClock)
 
 
 def clock_of(settings: Settings, store: Store) -> Clock:

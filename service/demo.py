@@ -2,12 +2,13 @@
 
 import logging
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 from collector.dcgm.parquet import read_parquet
 from collector.intake import Intake
@@ -49,6 +50,7 @@ def demo(  # noqa: PLR0913 - what the command line offers
     dashboard_port: int | None = None,
     data_dir: Path | None = None,
     played_minutes: int | None = None,
+    alertmanager: str | None = None,
     say: Callable[[str], None] = print,
 ) -> None:
     """
@@ -63,6 +65,7 @@ def demo(  # noqa: PLR0913 - what the command line offers
         dashboard_port: of the dashboard.
         data_dir: where the store is made and left; by default a folder that goes with the demo.
         played_minutes: how much of the sample is played; by default six hours, of the small one one.
+        alertmanager: the address of one that is told of alerts.
         say: told what is done and how long it took, and the addresses when both answer.
 
     Raises:
@@ -83,14 +86,13 @@ def demo(  # noqa: PLR0913 - what the command line offers
     with ExitStack() as stack:
         stop = stack.enter_context(on_signals(Stop()))
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="gpuledger-demo-")))
-        settings = _settings(
-            chosen,
-            data_dir or folder,
-            played=play is not None,
-            host=host,
-            port=port,
-            dashboard_port=dashboard_port,
-        )
+        given = {
+            "server.host": host,
+            "server.port": port,
+            "server.dashboard_port": dashboard_port,
+            "alerting.alertmanagers": None if alertmanager is None else [{"url": alertmanager}],
+        }
+        settings = _settings(chosen, data_dir or folder, played=play is not None, given=given)
         store = stack.enter_context(_new_store(settings))
         scene = _scene(chosen, store, folder / "recording", speed=play, minutes=minutes, say=say)
         runtime = Runtime(settings, store=store, clock=scene.clock)
@@ -201,23 +203,13 @@ def _played(store: Store, folder: Path, *, speed: float, length_ms: int) -> _Sce
     return _Scene(feed, lambda: Player(feed, clock))
 
 
-def _settings(
-    sample: Sample,
-    data_dir: Path,
-    *,
-    played: bool,
-    host: str | None,
-    port: int | None,
-    dashboard_port: int | None,
-) -> Settings:
+def _settings(sample: Sample, data_dir: Path, *, played: bool, given: Mapping[str, Any]) -> Settings:
     # What is played may run many times faster than the machine; the fortnight at its end stands still.
     often = played or sample is Sample.SMALL
     overrides = {
         "store.data_dir": data_dir,
-        "server.host": host,
-        "server.port": port,
-        "server.dashboard_port": dashboard_port,
         "schedule.measure_every_seconds": 1 if often else _MEASURE_SELDOM_SECONDS,
+        **given,
     }
     return load_settings(SETTINGS if sample is Sample.SMALL else fortnight.SETTINGS, overrides=overrides)
 

@@ -4,12 +4,14 @@ import logging
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from datetime import timedelta
 from functools import partial
 from importlib import metadata
 from types import TracebackType
 from typing import Self
 
-from alerts.exporter import Exporter
+from alerts.exporter import Exporter, Outside
+from alerts.wording import Links
 from analytics.metrics import REGISTRY
 from api.app import Api, create_app
 from api.server import Server
@@ -19,6 +21,7 @@ from domain.metric import Measurement
 from domain.window import Clock, SystemClock
 from service import orders, running, sources
 from service.alarms import Alarms
+from service.alerting import Alerting
 from service.answers import Answers
 from service.books import books_of
 from service.checkpoint_metrics import CheckpointPoller, checkpoint_pollers
@@ -98,7 +101,8 @@ class Runtime:
                 ),
             )
             self._gateways = Gateways(settings.gateways, SystemClock())
-            self.exporter = Exporter(REGISTRY, alarms=self.alarms.sounding, outside=self._gateways.outside)
+            self.alerting = self._alerting()
+            self.exporter = Exporter(REGISTRY, alarms=self.alarms.sounding, outside=self._outside)
             self.measurer = self._measurer()
             app = create_app(
                 Api(
@@ -138,6 +142,7 @@ class Runtime:
         try:
             self.store.forget_unread(cluster.name for cluster in self.settings.clusters)
             self._tick()
+            self.alerting.start()
             self._server.start()
             self._ticker.every(self.settings.schedule.measure_every_seconds, self._tick, name="measure")
             for name, seconds, poller in pollers(
@@ -151,6 +156,8 @@ class Runtime:
             ):
                 self._pollers.append(telling)
                 self._ticker.every(seconds, telling.poll, name=name, asks_others=True)
+            beat = self.settings.schedule.measure_every_seconds
+            self._ticker.every(beat, self.alerting.watch, name="alerts about ourselves")
             self._ask_for_positions()
             self._compare()
             self._ticker.every(_WEEKLY_CHECK_SECONDS, self._weekly().write_due, name="weekly")
@@ -182,6 +189,7 @@ class Runtime:
         self._ticker.stop()
         for poller in self._pollers:
             poller.close()
+        self.alerting.stop()
         self._collectors.stop()
         self._server.stop()
         self._close_store()
@@ -201,6 +209,20 @@ class Runtime:
             self.store.marks(), as_of_ms, policy=policy, clusters=watched, since_ms=self._began_ms
         )
         self.exporter.publish(measurements, as_of_ms, live)
+        self.alerting.take(measurements, as_of_ms, live)
+
+    def _outside(self) -> Iterator[Outside]:
+        yield from self._gateways.outside()
+        yield from self.alerting.outside()
+
+    def _alerting(self) -> Alerting:
+        settings = self.settings
+        links = Links(
+            dashboard_url=settings.dashboard_url.rstrip("/"),
+            runbooks_url=settings.alerting.runbooks_url.rstrip("/"),
+        )
+        every = timedelta(seconds=settings.schedule.measure_every_seconds)
+        return Alerting(self.answers, settings.alerting, links=links, every=every, clock=SystemClock())
 
     def _weekly(self) -> WeeklyReports:
         return WeeklyReports(

@@ -23,6 +23,7 @@ from domain.errors import PolicyError, SettingsError
 from domain.policy import Policy, QuotaRatio, Target
 from domain.tenant import Rule, Tenancy
 from domain.workload import ServiceClass
+from service.alerting_settings import AlertingSettings
 from service.checkpoint_settings import CheckpointSettings
 from service.gpu_metrics_settings import GpuMetricsSettings
 from service.money_settings import MoneySettings
@@ -48,7 +49,7 @@ class ServerSettings(Section):
     Where we answer.
 
     `base_url` is the API's address as others reach it, for links and OpenAPI, `dashboard_url` the
-    dashboard's, for links in reports.
+    dashboard's, for links in reports and alerts; below its path the dashboard is served.
     """
 
     host: str = "127.0.0.1"
@@ -189,6 +190,7 @@ class PolicySettings(Section):
     ageing_every: Duration = _POLICY.ageing_every
     ageing_ratio: Ratio = _POLICY.ageing_ratio
     gpu_hour_budgets: dict[str, dict[str, float]] = {}
+    alert_limits: dict[str, float] = {}
     interactive_reserve_ratio: Ratio = _POLICY.interactive_reserve_ratio
     reserve_counts_preemptible: bool = _POLICY.reserve_counts_preemptible
     domination_ratio: Ratio = _POLICY.domination_ratio
@@ -281,6 +283,7 @@ class Settings(Section):
     checkpoints: CheckpointSettings = CheckpointSettings()
     kueue_metrics: tuple[KueueMetricsSettings, ...] = ()
     gateways: tuple[GatewaySettings, ...] = ()
+    alerting: AlertingSettings = AlertingSettings()
     schedule: ScheduleSettings = ScheduleSettings()
     keeping: KeepingSettings = KeepingSettings()
 
@@ -292,7 +295,8 @@ class Settings(Section):
     @property
     def dashboard_url(self) -> str:
         """The dashboard's address as others reach it; without one in the settings, on this machine."""
-        return self.server.dashboard_url or f"http://{self.server.host}:{self.server.dashboard_port}"
+        given = self.server.dashboard_url.rstrip("/")
+        return given or f"http://{self.server.host}:{self.server.dashboard_port}"
 
     @property
     def serve_file(self) -> Path:

@@ -35,7 +35,11 @@ _NOT_IN_THE_JOURNAL: Final = {
     "proposal": _OF_REBUILT,
     "proposal_audit": _OF_REBUILT,
 }
-_MEASUREMENTS: Final = "insert into measurement by name select * from earlier.measurement"
+# What was said at the time, of whichever cluster.
+_SAID: Final = tuple(
+    f"insert into {table} by name select * from earlier.{table}"  # noqa: S608 (names from here)
+    for table in ("measurement", "alert_state", "alert_firing", "alert_mark")
+)
 
 
 def adopt(engine: Engine, path: Path, rebuilt: Collection[str]) -> None:
@@ -44,7 +48,7 @@ def adopt(engine: Engine, path: Path, rebuilt: Collection[str]) -> None:
 
     Other clusters than those that are rebuilt are taken as they are, with their marks. Of the rebuilt
     ones comes what their journal does not tell: GPU samples, proposals and their audit. What is
-    derived of their facts and samples is made anew. All measurements are taken.
+    derived of their facts and samples is made anew. All measurements and alerts are taken.
 
     Raises:
         StoreError: the file is no store of this version; nothing was taken.
@@ -57,4 +61,5 @@ def adopt(engine: Engine, path: Path, rebuilt: Collection[str]) -> None:
     ):
         for table, whose in [(table, _OF_OTHERS) for table in tables] + [*_NOT_IN_THE_JOURNAL.items()]:
             connection.execute(_COPY.format(table=table, whose=whose), {"rebuilt": list(rebuilt)})
-        connection.execute(_MEASUREMENTS)
+        for copy in _SAID:
+            connection.execute(copy)

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from store import dimensions
+from store import alerts, dimensions
 from store.engine import Engine
 from store.lives import OF_WORKLOADS
 
@@ -81,7 +81,7 @@ _CLOSED: Final = "select until_ms from closed_until where cluster = $cluster"
 
 def drop_before(engine: Engine, clusters: list[str], before_ms: int) -> int:
     """
-    Drop workloads that ended before an instant, and samples, accounts, Events and measurements of before.
+    Drop workloads that ended before an instant, and what was sampled, counted, said and alerted before.
 
     An object that is still there keeps its newest state, so that it is not taken for a new one. What
     was derived for the time before is closed: see `closed_until`. Proposals and their audit stay.
@@ -105,6 +105,7 @@ def drop_before(engine: Engine, clusters: list[str], before_ms: int) -> int:
             dropped += len(cut)
     with engine.transaction() as connection:
         connection.execute(_MEASURED, {"before_ms": before_ms})
+    alerts.drop_before(engine, before_ms)
     return dropped
 
 

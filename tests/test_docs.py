@@ -38,14 +38,6 @@ def test_a_metric_stands_on_the_page_of_metrics_with_its_definition(name: str) -
     assert f"- Source: {metric.source}." in section
 
 
-@pytest.mark.parametrize(
-    "runbook", sorted({alert.runbook for metric in REGISTRY.values() for alert in metric.alerts})
-)
-def test_an_alert_has_a_runbook(runbook: str) -> None:
-    name = runbook.rsplit("/", maxsplit=1)[-1].removesuffix(".md")
-    assert (DOCS / "runbooks" / f"{name}.md").exists()
-
-
 def test_every_command_stands_on_the_page_of_commands() -> None:
     page = _read(DOCS / "cli.md")
     commands = getattr(get_command(app), "commands", {})

@@ -22,8 +22,8 @@ INVENTORY = f"""\
 -- One row per node and GPU resource just before $as_of_ms (what = 'node'), per pod on it ('held'), and
 -- per pool and part of a workload that waits ('waiting'), or pod shape asked in the last 7 days ('asked').
 -- bound: pods of a waiting workload that ask the same and have their node already. flavor: the one that
--- Kueue gave it. what = 'flavor': where the workloads of a queue may go for a resource; 'late' and 'plain'
--- are told of below.
+-- Kueue gave it. what = 'flavor': where the workloads of a queue may go for a resource; 'late', 'room' and
+-- 'plain' are told of below.
 with standing as (
     select * from node_device
     where start_ms < $as_of_ms and coalesce(end_ms >= $as_of_ms, true)
@@ -182,6 +182,39 @@ where offered_flavor.start_ms < $as_of_ms and coalesce(offered_flavor.end_ms >= 
 
 
 @dataclass(slots=True)
+class _Standing:
+    """
+    The nodes of a pool: what each says of itself, and which of them a pod may use.
+
+    `flavors` are what a queue's flavors for a resource want of nodes, by flavor.
+    """
+
+    said: dict[str, tuple[str, str]] = field(default_factory=dict)
+    flavors: dict[tuple[str, str], dict[str, str]] = field(default_factory=dict)
+    _allowed: dict[tuple[str, str], frozenset[str]] = field(default_factory=dict)
+
+    def allowed(self, wants: str, of_flavor: str = "") -> frozenset[str]:
+        """Nodes on which pods that want this may stand, and that are of the flavor."""
+        if (wants, of_flavor) not in self._allowed:
+            found = (node for node, said in self.said.items() if allows(wants, of_flavor, node, *said))
+            self._allowed[wants, of_flavor] = frozenset(found)
+        return self._allowed[wants, of_flavor]
+
+    def open_to(self, row: Row, through: str = "") -> frozenset[str]:
+        """
+        Nodes on which pods of a waiting workload may stand, by its queue's flavors where it has any.
+
+        `through` is the only flavor to look at; without it all, or the one that it was given.
+        """
+        wants, given = str(row["wants"]), through or str(row["flavor"])
+        flavors = self.flavors.get((str(row["queue"]), str(row["resource"])))
+        if flavors is None:
+            return self.allowed(wants)
+        chosen = {given: flavors[given]} if given in flavors else flavors
+        return frozenset().union(*(self.allowed(wants, of_flavor) for of_flavor in chosen.values()))
+
+
+@dataclass(slots=True)
 class Pool:
     """
     One pool at an instant; devices by node and resource.
@@ -199,6 +232,16 @@ class Pool:
     asks: dict[str, Ask] = field(default_factory=dict)
     asked: dict[Shape, int] = field(default_factory=dict)
     plain: int = 0
+    standing: _Standing = field(default_factory=_Standing)
+    waiting_rows: dict[str, list[Row]] = field(default_factory=dict)
+
+    def flavors_of(self, uid: str) -> tuple[str, ...]:
+        """The flavors through which a workload that waits may come here; '' where its queue has none."""
+        return _flavors(self.waiting_rows[uid], self.standing) if uid in self.asks else ()
+
+    def ask_through(self, uid: str, flavor: str) -> Ask | None:
+        """What is wanted of a workload on the nodes of one flavor; None where it may stand on none."""
+        return _ask(self.waiting_rows[uid], self.standing, flavor)
 
     def micro(self, place: Place, devices: int) -> int | None:
         """Micro-GPU of so many devices there; None where the card is unknown."""
@@ -224,9 +267,9 @@ class Pool:
 def pools(rows: Sequence[Row]) -> Iterator[tuple[dict[str, str], Pool]]:
     """Each pool with its labels, from the rows of `INVENTORY`."""
     for labels, members in grouped(rows, POOL):
-        pool, standing = Pool(), _Standing()
+        pool = Pool()
+        standing, waiting = pool.standing, pool.waiting_rows
         _take_nodes(pool, standing, members)
-        waiting: dict[str, list[Row]] = {}
         for row in members:
             if row["what"] == "asked":
                 pool.asked[str(row["resource"]), whole(row, "devices")] = whole(row, "pods")
@@ -244,36 +287,17 @@ def pools(rows: Sequence[Row]) -> Iterator[tuple[dict[str, str], Pool]]:
         yield labels, pool
 
 
-@dataclass(slots=True)
-class _Standing:
-    """
-    The nodes of a pool: what each says of itself, and which of them a pod may use.
-
-    `flavors` are what a queue's flavors for a resource want of nodes, by flavor.
-    """
-
-    said: dict[str, tuple[str, str]] = field(default_factory=dict)
-    flavors: dict[tuple[str, str], dict[str, str]] = field(default_factory=dict)
-    _allowed: dict[tuple[str, str], frozenset[str]] = field(default_factory=dict)
-
-    def allowed(self, wants: str, of_flavor: str = "") -> frozenset[str]:
-        """Nodes on which pods that want this may stand, and that are of the flavor."""
-        if (wants, of_flavor) not in self._allowed:
-            found = (node for node, said in self.said.items() if allows(wants, of_flavor, node, *said))
-            self._allowed[wants, of_flavor] = frozenset(found)
-        return self._allowed[wants, of_flavor]
-
-    def open_to(self, row: Row) -> frozenset[str]:
-        """Nodes on which pods of a waiting workload may stand, by its queue's flavors where it has any."""
-        wants, given = str(row["wants"]), str(row["flavor"])
-        flavors = self.flavors.get((str(row["queue"]), str(row["resource"])))
-        if flavors is None:
-            return self.allowed(wants)
-        chosen = {given: flavors[given]} if given in flavors else flavors
-        return frozenset().union(*(self.allowed(wants, of_flavor) for of_flavor in chosen.values()))
+def _flavors(rows: Sequence[Row], standing: _Standing) -> tuple[str, ...]:
+    """The flavors with quota for all that a workload asks, and nodes here for each of its parts."""
+    doors = [standing.flavors.get((str(row["queue"]), str(row["resource"]))) for row in rows]
+    offered = [set(door) for door in doors if door is not None]
+    if not offered:
+        return ("",)
+    common = set.intersection(*offered) if len(offered) == len(doors) else set()
+    return tuple(sorted(f for f in common if all(standing.open_to(row, f) for row in rows)))
 
 
-def _ask(rows: Sequence[Row], standing: _Standing) -> Ask | None:
+def _ask(rows: Sequence[Row], standing: _Standing, through: str = "") -> Ask | None:
     """
     What is still wanted of a workload here; None where its pods may stand on no node of the pool.
 
@@ -287,8 +311,9 @@ def _ask(rows: Sequence[Row], standing: _Standing) -> Ask | None:
         gone = min(left, whole(row, "pods"))
         bound[shape] = left - gone
         number, pods = whole(row, "part"), whole(row, "pods") - gone
-        before, asked, nodes = parts.get(number, (0, {}, standing.open_to(row)))
-        nodes &= standing.open_to(row)
+        open_to = standing.open_to(row, through)
+        before, asked, nodes = parts.get(number, (0, {}, open_to))
+        nodes &= open_to
         parts[number] = (max(before, pods), {**asked, shape[0]: shape[1]}, nodes)
     wanted = tuple(
         Part(pods=pods, devices=asked, nodes=nodes) for pods, asked, nodes in parts.values() if pods and nodes

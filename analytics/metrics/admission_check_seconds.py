@@ -35,6 +35,7 @@ where
     and open_until_ms >= $window_start_ms
 """,
     labels=("cluster", "queue"),
+    scraped_where={"estimator": ("censored",), "quantile": ("0.5", "0.99")},
     extra_labels=EXTRA_LABELS,
     compute_frame=wait_percentiles(
         no_wait="no workload waited for admission checks in the window",

@@ -14,6 +14,7 @@ METRIC = Metric(
     source="Kueue borrowing, summed from pods",
     sql=quotas_now("borrowed"),
     labels=LABELS,
+    scraped=False,
     dimensions=DIMENSIONS,
     pages=(Page.FAIRNESS,),
     shared_labels=("queue", "pool"),

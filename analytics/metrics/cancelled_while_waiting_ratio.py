@@ -15,6 +15,7 @@ METRIC = Metric(
     source="definition of this product",
     sql=UNPLACED,
     labels=("cluster", "queue", "service_class"),
+    scraped=False,
     compute=share,
     windowed=True,
     pages=(Page.QUEUES,),

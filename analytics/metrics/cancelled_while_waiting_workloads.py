@@ -14,6 +14,7 @@ METRIC = Metric(
     source="definition of this product",
     sql=UNPLACED,
     labels=("cluster", "queue", "service_class"),
+    scraped=False,
     windowed=True,
     pages=(Page.QUEUES,),
     shared_labels=("queue",),

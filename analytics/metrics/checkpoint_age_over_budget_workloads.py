@@ -1,6 +1,9 @@
 """Workloads whose last checkpoint is older than the policy allows."""
 
+from datetime import timedelta
+
 from analytics.wastage.at_risk import RUNNING, over_budget
+from domain.alert import AlertRule, Limit
 from domain.metric import DIMENSIONS, Metric, Page, Unit
 
 METRIC = Metric(
@@ -18,4 +21,18 @@ METRIC = Metric(
     dimensions=(*DIMENSIONS, "user_name"),
     compute=over_budget,
     pages=(Page.WASTE, Page.POLICY),
+    alerts=(
+        AlertRule(
+            name="GpuCheckpointOverdue",
+            summary="{service_class} workloads of {team} in {cluster} past their checkpoint budget: {value}",
+            description=(
+                "Workloads that have not saved their work for longer than was agreed: {value}; expected"
+                " {limit}. What they would lose if they were stopped now is `at_risk_gpu_hours`."
+            ),
+            link="waste?cluster={cluster}&team={team}",
+            limit=Limit(times=0.0),
+            identity=("cluster", "team", "service_class"),
+            hold=timedelta(minutes=5),
+        ),
+    ),
 )

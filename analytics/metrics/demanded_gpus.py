@@ -15,6 +15,7 @@ METRIC = Metric(
     source="definition of this product",
     sql=shares_now("demand"),
     labels=LABELS,
+    scraped=False,
     dimensions=DIMENSIONS,
     pages=(Page.FAIRNESS,),
     shared_labels=("queue", "pool"),

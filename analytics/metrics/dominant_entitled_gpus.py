@@ -20,6 +20,7 @@ METRIC = Metric(
     source="Ghodsi et al., Dominant Resource Fairness, NSDI 2011; Kueue quotas, cohorts and weights",
     sql=TERMS_USES_AND_ASKS,
     labels=("cluster", "pool", "queue"),
+    scraped=False,
     dimensions=("cluster", "pool", "queue"),
     compute=dominant_shares,
     pages=(Page.FAIRNESS,),

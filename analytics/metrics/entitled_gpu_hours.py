@@ -14,6 +14,7 @@ METRIC = Metric(
     source="definition of this product",
     sql=gpu_time("entitled"),
     labels=LABELS,
+    scraped=False,
     dimensions=DIMENSIONS,
     compute=gpu_hours,
     windowed=True,

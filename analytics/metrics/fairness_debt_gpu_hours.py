@@ -1,6 +1,9 @@
 """GPU-hours that the cluster owes."""
 
+from datetime import timedelta
+
 from analytics.fairness.shares import DEBTS_NOW, DIMENSIONS, LABELS, debts
+from domain.alert import AlertRule, Limit
 from domain.metric import Metric, Page, Unit
 
 METRIC = Metric(
@@ -18,5 +21,18 @@ METRIC = Metric(
     dimensions=DIMENSIONS,
     compute=debts,
     pages=(Page.FAIRNESS,),
+    alerts=(
+        AlertRule(
+            name="GpuFairnessDebt",
+            summary="pool {pool} of {cluster} owes {value} GPU-hours to {team} in queue {queue}",
+            description=(
+                "The debt is {value} GPU-hours; {limit} is what a tenth of the pool gives in a day."
+            ),
+            link="fairness?cluster={cluster}&pool={pool}",
+            limit=Limit(times=2.4, gauge="pool_capacity_gpus", on=("cluster", "pool")),
+            identity=("cluster", "pool", "queue", "team"),
+            hold=timedelta(minutes=15),
+        ),
+    ),
     shared_labels=("queue", "pool"),
 )

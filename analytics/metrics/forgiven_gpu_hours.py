@@ -14,6 +14,7 @@ METRIC = Metric(
     source="definition of this product",
     sql=FORGIVEN_AT_THE_ENDS,
     labels=LABELS,
+    scraped=False,
     dimensions=DIMENSIONS,
     compute=forgiven,
     windowed=True,

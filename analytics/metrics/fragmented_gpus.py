@@ -1,7 +1,10 @@
 """Free GPUs that nothing which waits can use."""
 
+from datetime import timedelta
+
 from analytics.fragmentation.inventory import Place, stranded
 from analytics.fragmentation.pools import DIMENSIONS, INVENTORY, POOL, Pool, summed_gpus
+from domain.alert import AlertRule, Limit
 from domain.metric import Ask, Metric, Page, Unit
 
 
@@ -30,5 +33,19 @@ METRIC = Metric(
     dimensions=DIMENSIONS,
     compute=summed_gpus(_fragmented),
     pages=(Page.CLUSTER, Page.CAPACITY),
+    alerts=(
+        AlertRule(
+            name="GpuFragmented",
+            summary="{value} free {gpu_model} of {cluster} are of no use to anybody who waits",
+            description=(
+                "{value} GPUs are free, and lie so that no waiting workload can use them; that is more than"
+                " {limit}, a twentieth of the pool."
+            ),
+            link="cluster?cluster={cluster}&gpu_model={gpu_model}",
+            limit=Limit(times=0.05, gauge="capacity_gpus", on=("cluster", "gpu_model")),
+            identity=("cluster", "gpu_model"),
+            hold=timedelta(minutes=15),
+        ),
+    ),
     open_labels=("node",),
 )

@@ -1,6 +1,9 @@
 """How much of the GPU-time held was seen by GPU metrics."""
 
+from datetime import timedelta
+
 from analytics.activity.ratio import coverage
+from domain.alert import AlertRule, Comparison, Limit
 from domain.metric import DIMENSIONS, Metric, Page, Unit
 
 METRIC = Metric(
@@ -58,5 +61,21 @@ left join seen
     compute=coverage,
     windowed=True,
     pages=(Page.CLUSTER,),
+    alerts=(
+        AlertRule(
+            name="GpuMetricsMissing",
+            summary="only {value} of the GPU-time of some team on {gpu_model} of {cluster} was seen",
+            description=(
+                "{value} of what the team held was seen, less than the {limit} on which somebody may be"
+                " accused: idle time and waste are unknown."
+            ),
+            link="sources",
+            limit=Limit(setting="least_samples"),
+            comparison=Comparison.BELOW,
+            identity=("cluster", "gpu_model"),
+            hold=timedelta(minutes=15),
+            window=timedelta(hours=1),
+        ),
+    ),
     rests_on_samples=True,
 )

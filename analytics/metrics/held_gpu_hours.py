@@ -1,6 +1,9 @@
 """GPU-time held, and what it was for."""
 
+from datetime import timedelta
+
 from analytics.wastage.asked import GPU_TIME, HELD_HOURS, TIME_ADDS, TIME_APART, WASTE_DIMENSIONS
+from domain.alert import AlertRule, Limit, Severity
 from domain.metric import Metric, Page, Unit
 
 METRIC = Metric(
@@ -22,5 +25,22 @@ METRIC = Metric(
     adds=TIME_ADDS,
     apart=TIME_APART,
     pages=(Page.WASTE,),
+    alerts=(
+        AlertRule(
+            name="GpuIdle",
+            summary="GPUs of team {team} in {cluster} were held idle for {value} GPU-hours",
+            description=(
+                "{value} GPU-hours were held in the window while the GPUs did nothing and kept nothing in"
+                " memory; {limit} is one GPU for the whole day."
+            ),
+            link="waste?cluster={cluster}&team={team}",
+            limit=Limit(times=24.0),
+            identity=("cluster", "team"),
+            match={"cause": "idle"},
+            hold=timedelta(minutes=15),
+            window=timedelta(hours=1),
+            severity=Severity.INFO,
+        ),
+    ),
     rests_on_samples=True,
 )

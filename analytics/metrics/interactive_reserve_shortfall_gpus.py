@@ -1,9 +1,11 @@
 """How far the interactive reserve falls short now."""
 
 from collections.abc import Sequence
+from datetime import timedelta
 
 from analytics.interactive.reserve import pool_now, shortfall
 from analytics.interactive.rows import NOW, POOL, summed_over_pools
+from domain.alert import AlertRule, Limit
 from domain.metric import Ask, Metric, Page, Row, Unit
 from domain.quantity import MICRO_PER_GPU
 
@@ -28,4 +30,15 @@ METRIC = Metric(
     dimensions=POOL,
     compute=summed_over_pools(_missing),
     pages=(Page.POLICY,),
+    alerts=(
+        AlertRule(
+            name="GpuInteractiveReserveShort",
+            summary="{value} {gpu_model} of {cluster} are missing from the interactive reserve",
+            description="{value} GPUs are missing from what is kept for interactive work; expected {limit}.",
+            link="cluster?cluster={cluster}&gpu_model={gpu_model}",
+            limit=Limit(times=0.0),
+            identity=("cluster", "gpu_model"),
+            hold=timedelta(minutes=5),
+        ),
+    ),
 )

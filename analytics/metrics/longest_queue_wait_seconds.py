@@ -14,6 +14,7 @@ METRIC = Metric(
     source="definition of this product",
     sql=FIRST_WAITS,
     labels=("cluster", "queue", "service_class"),
+    scraped=False,
     compute_frame=longest_ended,
     takes=WAIT,
     windowed=True,

@@ -17,6 +17,7 @@ METRIC = Metric(
     source="PodScheduled of single pods; Kaplan and Meier 1958, with weights",
     sql=MEMBER_WAITS,
     labels=("cluster", "queue", "service_class"),
+    scraped=False,
     extra_labels=EXTRA_LABELS,
     compute=percentiles,
     windowed=True,

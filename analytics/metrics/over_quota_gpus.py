@@ -14,6 +14,7 @@ METRIC = Metric(
     source="definition of this product",
     sql=quotas_now("over_quota"),
     labels=LABELS,
+    scraped=False,
     dimensions=DIMENSIONS,
     pages=(Page.FAIRNESS,),
     shared_labels=("queue", "pool"),

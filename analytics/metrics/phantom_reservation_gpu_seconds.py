@@ -13,6 +13,7 @@ METRIC = Metric(
     source="definition of this product",
     sql=RESERVATIONS,
     labels=("cluster", "queue", "pool"),
+    scraped=False,
     dimensions=(*DIMENSIONS, "pool"),
     compute=phantom_gpu_seconds,
     # The pool of a reservation is a flavor, which tells of nobody.

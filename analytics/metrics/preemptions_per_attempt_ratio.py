@@ -1,6 +1,9 @@
 """How often an attempt ends in a preemption."""
 
+from datetime import timedelta
+
 from analytics.rates import ADDS, DONE, per_attempt
+from domain.alert import AlertRule, Limit
 from domain.metric import Metric, Page, Unit
 
 METRIC = Metric(
@@ -17,5 +20,21 @@ METRIC = Metric(
     compute=per_attempt("preemptions"),
     windowed=True,
     pages=(Page.QUEUES,),
+    alerts=(
+        AlertRule(
+            name="GpuPreemptionStorm",
+            summary="{service_class} work of {cluster} is preempted at {value} of its attempts",
+            description=(
+                "The attempts of {service_class} that began in the window were preempted at a rate of"
+                " {value}; above {limit} most of what is started is thrown out again."
+            ),
+            link="policy",
+            limit=Limit(times=0.5),
+            identity=("cluster", "service_class"),
+            hold=timedelta(minutes=15),
+            window=timedelta(minutes=5),
+            fine_if_undefined=True,
+        ),
+    ),
     adds=ADDS,
 )

@@ -1,6 +1,7 @@
 """Preemptions of work that had been preempted shortly before."""
 
 from analytics.rules_of_preemption import IN_THE_WINDOW, breaches, comes_too_soon
+from domain.alert import AlertRule, Limit
 from domain.metric import Metric, Page, Unit
 
 METRIC = Metric(
@@ -18,4 +19,17 @@ METRIC = Metric(
     compute=breaches(comes_too_soon),
     windowed=True,
     pages=(Page.POLICY,),
+    alerts=(
+        AlertRule(
+            name="GpuProtectionBroken",
+            summary="preemptions of {service_class} in {cluster} within the protection window: {value}",
+            description=(
+                "How often a protected workload was preempted again within the protection window: {value};"
+                " expected {limit}."
+            ),
+            link="policy",
+            limit=Limit(times=0.0),
+            identity=("cluster", "service_class"),
+        ),
+    ),
 )

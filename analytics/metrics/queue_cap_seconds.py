@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 from analytics.backpressure import DIMENSIONS, THEN_AND_NOW, time_to_cap
+from domain.alert import AlertRule, Comparison, Limit
 from domain.metric import Metric, Page, Unit
 
 METRIC = Metric(
@@ -21,5 +22,23 @@ METRIC = Metric(
     windowed=True,
     window=timedelta(hours=1),
     pages=(Page.POLICY,),
+    alerts=(
+        AlertRule(
+            name="GpuQueueCapSoon",
+            summary="the queues of {cluster} reach their cap in {value}",
+            description=(
+                "If the number of waiting workloads grows on as it did in the last hour, the cap is reached"
+                " in {value}; below {limit} there is little time left to slow the submitters down."
+            ),
+            link="policy",
+            limit=Limit(times=1800.0),
+            comparison=Comparison.BELOW,
+            identity=("cluster",),
+            hold=timedelta(minutes=5),
+            window=timedelta(minutes=5),
+            fine_if_undefined=True,
+            inhibited_by=("GpuQueueExploding",),
+        ),
+    ),
     shared_labels=("queue",),
 )

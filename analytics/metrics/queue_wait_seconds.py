@@ -3,7 +3,8 @@
 from datetime import timedelta
 
 from analytics.waits import EXTRA_LABELS, FIRST_WAITS, WAIT, wait_percentiles
-from domain.metric import AlertRule, Metric, Page, Unit
+from domain.alert import AlertRule, Limit, Severity
+from domain.metric import Metric, Page, Unit
 
 METRIC = Metric(
     name="queue_wait_seconds",
@@ -17,6 +18,7 @@ METRIC = Metric(
     source="Slurm and XDMoD wait time; Kueue admission wait plus placing; Kaplan and Meier 1958",
     sql=FIRST_WAITS,
     labels=("cluster", "queue", "service_class"),
+    scraped_where={"estimator": ("censored",), "quantile": ("0.5", "0.99")},
     extra_labels=EXTRA_LABELS,
     compute_frame=wait_percentiles(
         no_wait="no workload waited for its first placement in the window",
@@ -27,20 +29,31 @@ METRIC = Metric(
     pages=(Page.HOME, Page.QUEUES),
     alerts=(
         AlertRule(
-            name="GpuQueueWaitTooLong",
-            summary="p99 queue wait is above the target of its class",
-            hold=timedelta(minutes=1),
-            severity="warning",
-            runbook="GpuQueueWaitTooLong.md",
+            name="GpuQueueWaitP99TooLong",
+            summary="{service_class} in queue {queue} of {cluster}: p99 wait is {value}",
+            description="The p99 of the queue wait is {value}, the target of {service_class} is {limit}.",
+            link="queues?cluster={cluster}&queue={queue}&service_class={service_class}",
+            limit=Limit(gauge="wait_target_seconds", on=("service_class",)),
+            identity=("cluster", "queue", "service_class"),
+            window=timedelta(minutes=5),
+            fine_if_undefined=True,
             match={"quantile": "0.99", "estimator": "censored"},
+            inhibited_by=("GpuQueueWaitTooLong",),
         ),
         AlertRule(
             name="GpuQueueWaitBroken",
-            summary="half of the interactive workloads wait longer than their target: something is broken",
-            hold=timedelta(minutes=1),
-            severity="critical",
-            runbook="GpuQueueWaitBroken.md",
+            summary="half of the {service_class} work in queue {queue} of {cluster} waits for {value}",
+            description=(
+                "The median wait of {service_class} is {value}, its target is {limit}: that is not load,"
+                " something is broken."
+            ),
+            link="queues?cluster={cluster}&queue={queue}&service_class={service_class}",
+            limit=Limit(gauge="wait_target_seconds", on=("service_class",)),
+            identity=("cluster", "queue", "service_class"),
+            window=timedelta(minutes=5),
+            fine_if_undefined=True,
             match={"service_class": "interactive", "quantile": "0.5", "estimator": "censored"},
+            severity=Severity.CRITICAL,
         ),
     ),
     shared_labels=("queue",),

@@ -13,6 +13,7 @@ METRIC = Metric(
     source="definition of this product",
     sql=gpu_time("held"),
     labels=LABELS,
+    scraped=False,
     dimensions=DIMENSIONS,
     compute=gpu_hours,
     windowed=True,

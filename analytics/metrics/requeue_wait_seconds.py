@@ -50,6 +50,7 @@ where
     and (coalesce(placed_ms < $as_of_ms, false) or exit_ms > entry_ms)
 """,
     labels=("cluster", "queue", "service_class"),
+    scraped_where={"estimator": ("censored",), "quantile": ("0.99",)},
     extra_labels=EXTRA_LABELS,
     compute_frame=wait_percentiles(
         no_wait="no workload waited again in the window",

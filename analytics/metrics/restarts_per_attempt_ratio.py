@@ -1,6 +1,9 @@
 """How often work begins anew, for the attempts that it makes."""
 
+from datetime import timedelta
+
 from analytics.rates import ADDS, DONE, per_attempt
+from domain.alert import AlertRule, Limit
 from domain.metric import Metric, Page, Unit
 
 METRIC = Metric(
@@ -18,5 +21,21 @@ METRIC = Metric(
     compute=per_attempt("restarts"),
     windowed=True,
     pages=(Page.QUEUES,),
+    alerts=(
+        AlertRule(
+            name="GpuRestartStorm",
+            summary="{service_class} work of {cluster} restarts at {value} of its attempts",
+            description=(
+                "Of the attempts of {service_class} that began in the window, {value} were starts after a"
+                " failure or an eviction; above {limit} most of the work is repeated."
+            ),
+            link="waste?cluster={cluster}&service_class={service_class}",
+            limit=Limit(times=0.5),
+            identity=("cluster", "service_class"),
+            hold=timedelta(minutes=15),
+            window=timedelta(minutes=5),
+            fine_if_undefined=True,
+        ),
+    ),
     adds=ADDS,
 )

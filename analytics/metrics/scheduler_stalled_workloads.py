@@ -2,6 +2,7 @@
 
 from analytics.fragmentation.pools import INVENTORY, POOL
 from analytics.stalled import stalled
+from domain.alert import AlertRule, Limit, Severity
 from domain.metric import Metric, Page, Unit
 
 METRIC = Metric(
@@ -11,8 +12,8 @@ METRIC = Metric(
     definition=(
         "Workloads that wait for more than 5 min (a setting) though their pods all fit on free devices and"
         " quota does not keep them back, while no pod with GPUs was bound in the cluster for as long. Quota"
-        " keeps nobody back who is admitted, nor a queue of which all that waits fits into its own unused"
-        " quota."
+        " keeps nobody back who is admitted, nor who may use a flavor of which the queue's own unused quota"
+        " holds all that the queue keeps back for it."
     ),
     source="definition of this product",
     sql=INVENTORY,
@@ -20,4 +21,18 @@ METRIC = Metric(
     dimensions=POOL,
     compute=stalled,
     pages=(Page.QUEUES,),
+    alerts=(
+        AlertRule(
+            name="GpuSchedulerStalled",
+            summary="nothing is bound in {cluster}, though work waits that fits on free {gpu_model}: {value}",
+            description=(
+                "Workloads that wait for a place that is there, while no pod is bound: {value}; expected"
+                " {limit}."
+            ),
+            link="queues?cluster={cluster}",
+            limit=Limit(times=0.0),
+            identity=("cluster", "gpu_model"),
+            severity=Severity.CRITICAL,
+        ),
+    ),
 )

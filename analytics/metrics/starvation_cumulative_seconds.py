@@ -1,6 +1,7 @@
 """All waiting of the workload behind the starvation index."""
 
 from analytics.waiting import WAITING_NOW, cumulative_seconds, longest_waiting
+from domain.alert import AlertRule, Limit
 from domain.metric import Metric, Page, Unit
 
 METRIC = Metric(
@@ -16,5 +17,18 @@ METRIC = Metric(
     labels=("cluster", "queue", "service_class"),
     compute=longest_waiting(cumulative_seconds),
     pages=(Page.QUEUES,),
+    alerts=(
+        AlertRule(
+            name="GpuCumulativeWaitTooLong",
+            summary="{service_class} in queue {queue} of {cluster}: waits again and again, {value} by now",
+            description=(
+                "The workload that waits longest has waited for {value} with its earlier waits, which is"
+                " past {limit}: so it is thrown out and queued again, or its target was passed long ago."
+            ),
+            link="queues?cluster={cluster}&queue={queue}&service_class={service_class}",
+            limit=Limit(setting="cumulative_wait_factor", gauge="wait_target_seconds", on=("service_class",)),
+            identity=("cluster", "queue", "service_class"),
+        ),
+    ),
     shared_labels=("queue",),
 )

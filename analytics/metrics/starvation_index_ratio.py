@@ -14,6 +14,7 @@ METRIC = Metric(
     source="definition of this product",
     sql=WAITING_NOW,
     labels=("cluster", "queue", "service_class"),
+    scraped=False,
     compute=highest(target_ratio),
     pages=(Page.QUEUES,),
     shared_labels=("queue",),

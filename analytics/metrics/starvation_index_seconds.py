@@ -1,9 +1,8 @@
 """Starvation index: the longest current waiting episode."""
 
-from datetime import timedelta
-
 from analytics.waiting import WAITING_NOW, episode_seconds, longest_waiting
-from domain.metric import AlertRule, Metric, Page, Unit
+from domain.alert import AlertRule, Limit
+from domain.metric import Metric, Page, Unit
 
 METRIC = Metric(
     name="starvation_index_seconds",
@@ -20,11 +19,14 @@ METRIC = Metric(
     pages=(Page.HOME, Page.QUEUES),
     alerts=(
         AlertRule(
-            name="GpuWorkloadStarving",
-            summary="a workload waits longer than the target of its class, right now",
-            hold=timedelta(minutes=1),
-            severity="warning",
-            runbook="GpuWorkloadStarving.md",
+            name="GpuQueueWaitTooLong",
+            summary="{service_class} in queue {queue} of {cluster}: somebody waits for {value}",
+            description=(
+                "The longest wait at this moment is {value}, the target of {service_class} is {limit}."
+            ),
+            link="queues?cluster={cluster}&queue={queue}&service_class={service_class}",
+            limit=Limit(gauge="wait_target_seconds", on=("service_class",)),
+            identity=("cluster", "queue", "service_class"),
         ),
     ),
     shared_labels=("queue",),

@@ -1,6 +1,7 @@
 """Preemptions that took somebody while work of a lower class was there to be taken."""
 
 from analytics.rules_of_preemption import IN_THE_WINDOW, breaches, spares_the_lowest
+from domain.alert import AlertRule, Limit
 from domain.metric import Metric, Page, Unit
 
 METRIC = Metric(
@@ -19,4 +20,16 @@ METRIC = Metric(
     compute=breaches(spares_the_lowest),
     windowed=True,
     pages=(Page.POLICY,),
+    alerts=(
+        AlertRule(
+            name="GpuTierRuleBroken",
+            summary="preemptions of {service_class} in {cluster} while lower work was there to take: {value}",
+            description=(
+                "Victims that were not in the lowest preemptible class present: {value}; expected {limit}."
+            ),
+            link="policy",
+            limit=Limit(times=0.0),
+            identity=("cluster", "service_class"),
+        ),
+    ),
 )

@@ -35,6 +35,7 @@ where
     and open_until_ms >= $window_start_ms
 """,
     labels=("cluster", "queue", "service_class"),
+    scraped=False,
     extra_labels=EXTRA_LABELS,
     compute_frame=wait_percentiles(
         no_wait="no workload was without a placement in the window",

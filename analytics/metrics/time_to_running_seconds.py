@@ -56,6 +56,7 @@ where
     )
 """,
     labels=("cluster", "queue", "service_class"),
+    scraped_where={"estimator": ("censored",), "quantile": ("0.99",)},
     extra_labels=EXTRA_LABELS,
     compute_frame=wait_percentiles(
         no_wait="no workload waited or started up in the window",

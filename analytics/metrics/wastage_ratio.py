@@ -1,7 +1,10 @@
 """Wastage ratio."""
 
+from datetime import timedelta
+
 from analytics.wastage.asked import GPU_TIME, TIME_ADDS, TIME_APART, WASTE_DIMENSIONS, ratios
 from analytics.wastage.ratios import wastage_ratio
+from domain.alert import AlertRule, Limit, Severity
 from domain.metric import Metric, Page, Unit
 
 METRIC = Metric(
@@ -22,5 +25,21 @@ METRIC = Metric(
     adds=TIME_ADDS,
     apart=TIME_APART,
     pages=(Page.WASTE,),
+    alerts=(
+        AlertRule(
+            name="GpuWastageTooHigh",
+            summary="team {team} of {cluster} wasted {value} of what it held",
+            description=(
+                "Own failures, idle GPUs and slow starts took {value} of the GPU-time held; {limit} is"
+                " tolerated."
+            ),
+            link="waste?cluster={cluster}&team={team}",
+            limit=Limit(setting="quota_tolerated_ratio"),
+            identity=("cluster", "team"),
+            hold=timedelta(minutes=15),
+            window=timedelta(hours=1),
+            severity=Severity.INFO,
+        ),
+    ),
     rests_on_samples=True,
 )

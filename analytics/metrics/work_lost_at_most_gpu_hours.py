@@ -14,6 +14,7 @@ METRIC = Metric(
     source="definitions of this product; annotation gpuledger.io/last-checkpoint-time",
     sql=LOST,
     labels=("cluster", "team", "cause"),
+    scraped=False,
     dimensions=(*WASTE_DIMENSIONS, "cause"),
     compute=lost_hours("at_most"),
     windowed=True,

@@ -107,8 +107,8 @@ def _stalled(registry: dict[str, MetricInfo], asked: Mapping[str, str]) -> None:
             for row in rows
         )
         st.warning(
-            f"**A scheduler may stand still.** Work that would fit waits, and none is placed: {told}. Quota"
-            " is compared over all flavors of a queue together: `gpuledger why` tells for each workload."
+            f"**A scheduler stands still.** Work that would fit waits, and none is placed: {told}."
+            " `gpuledger why` tells more of each workload."
         )
         st.caption("What that means", help=frame.help_of(registry, STALLED))
 

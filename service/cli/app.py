@@ -10,9 +10,11 @@ import typer
 
 from domain.errors import ProductError, UsageError
 from service.cli import (
+    alerts,
     chargeback,
     configuration,
     doctor,
+    grafana,
     history,
     keeping,
     pending,
@@ -75,9 +77,11 @@ queries.add_to(app)
 pending.add_to(app)
 why.add_to(app)
 report.add_to(app)
+alerts.add_to(app)
 chargeback.add_to(app)
 quota.add_to(app)
 rules.add_to(app)
+grafana.add_to(app)
 doctor.add_to(app)
 configuration.add_to(app)
 keeping.add_to(app)

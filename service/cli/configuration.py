@@ -29,9 +29,16 @@ def show(*, config: Config = None, data_dir: DataDir = None) -> None:
 @_group.command("check")
 def check(*, config: Config = None, data_dir: DataDir = None) -> None:
     """Check the settings and the files with secrets that they name."""
+    from alerts.declared import declared, refuse_unknown_limits
+    from analytics.metrics import REGISTRY
+    from service.announcing import access_of
+
     settings = Given(config=config, data_dir=data_dir).settings()
+    refuse_unknown_limits(declared(REGISTRY), settings.thresholds())
     settings.authentication().check_bind(settings.server.host)
     settings.token()
+    for one in settings.alerting.alertmanagers:
+        access_of(one)
     origin = str(config) if config else "no file"
     variables = sum(name.startswith("GPULEDGER_") for name in os.environ)
     typer.echo(f"the settings are right ({origin}, {variables} GPULEDGER_* variables)")

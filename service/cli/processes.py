@@ -161,6 +161,10 @@ def demo(  # noqa: PLR0913 (each parameter is an option)
             max=24 * 14,
         ),
     ] = None,
+    alertmanager: Annotated[
+        str | None,
+        typer.Option("--alertmanager", help="Tell this Alertmanager of the sample's alerts.", metavar="URL"),
+    ] = None,
     data_dir: DemoDir = None,
     host: Host = None,
     port: Port = None,
@@ -176,6 +180,7 @@ def demo(  # noqa: PLR0913 (each parameter is an option)
         port=port,
         dashboard_port=dashboard_port,
         data_dir=data_dir,
+        alertmanager=alertmanager,
         played_minutes=None if play_hours is None else round(play_hours * 60),
     )
 

@@ -56,6 +56,9 @@ class Reader(Protocol):
     def chargeback(self, month: str, question: Question) -> Record:
         """A month's statement."""
 
+    def alerts(self, question: ReportQuestion) -> Record:
+        """What fires, is pending, and fired in a window."""
+
     def quota_proposals(self, as_of_ms: int | None) -> Record:
         """Every quota proposal."""
 
@@ -109,6 +112,10 @@ class StoreReader:
     def chargeback(self, month: str, question: Question) -> Record:
         """A month's statement."""
         return self._answers.chargeback(month, question)
+
+    def alerts(self, question: ReportQuestion) -> Record:
+        """What fires, is pending, and fired in a window."""
+        return self._answers.alerts(question).document()
 
     def quota_proposals(self, as_of_ms: int | None) -> Record:
         """Every quota proposal."""
@@ -168,10 +175,11 @@ class ApiReader:
 
     def report(self, name: str, question: ReportQuestion) -> Record:
         """One report."""
-        params = _common(question.as_of_ms, question.filters)
-        if question.window is not None:
-            params["window"] = format_length(question.window)
-        return self._get(f"reports/{quote(name, safe='')}", params)
+        return self._get(f"reports/{quote(name, safe='')}", _over_a_window(question))
+
+    def alerts(self, question: ReportQuestion) -> Record:
+        """What fires, is pending, and fired in a window."""
+        return self._get("alerts", _over_a_window(question))
 
     def chargeback(self, month: str, question: Question) -> Record:
         """A month's statement."""
@@ -209,6 +217,13 @@ def _common(as_of_ms: int | None, filters: Filters) -> dict[str, Any]:
     params: dict[str, Any] = {name: list(values) for name, values in filters.items()}
     if as_of_ms is not None:
         params["as_of"] = format_instant(as_of_ms)
+    return params
+
+
+def _over_a_window(question: ReportQuestion) -> dict[str, Any]:
+    params = _common(question.as_of_ms, question.filters)
+    if question.window is not None:
+        params["window"] = format_length(question.window)
     return params
 
 

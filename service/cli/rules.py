@@ -1,5 +1,6 @@
-"""`rules`: the Prometheus rule file."""
+"""`rules`: the Prometheus rule file, and what belongs to it."""
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -9,6 +10,15 @@ from domain.errors import UsageError
 from service.cli.options import Config, Given
 
 
+class Format(StrEnum):
+    """As what the rules are written; the last two say who scrapes and who is told."""
+
+    RULES = "rules"
+    PROMETHEUS_RULE = "prometheusrule"
+    SERVICE_MONITOR = "servicemonitor"
+    ALERTMANAGER = "alertmanager"
+
+
 def add_to(app: typer.Typer) -> None:
     """Add the command."""
     app.command("rules")(rules)
@@ -16,9 +26,19 @@ def add_to(app: typer.Typer) -> None:
 
 def rules(
     *,
+    as_format: Annotated[
+        Format,
+        typer.Option(
+            "--format",
+            help=(
+                "A rule file; the same as a PrometheusRule for the operator; a ServiceMonitor; or an example"
+                " of Alertmanager's configuration, with the rules of inhibition."
+            ),
+        ),
+    ] = Format.RULES,
     dashboard_url: Annotated[
         str | None,
-        typer.Option("--dashboard-url", help="Where the pages are.", show_default="http://localhost:8501"),
+        typer.Option("--dashboard-url", help="Where the pages are.", show_default="as in the settings"),
     ] = None,
     runbooks_url: Annotated[
         str, typer.Option("--runbooks-url", help="Where the runbooks are.")
@@ -36,22 +56,20 @@ def rules(
 ) -> None:
     """Write the alert rules for Prometheus.
 
-    They are made from the metrics and the targets of the policy.
+    They are made from the metrics' declarations; the limits are the settings' own.
     """
-    from alerts.rules import rules_file
-    from analytics.metrics import REGISTRY
-
     if hold_scale <= 0:
         message = f"--hold-scale {hold_scale}: expected a number above 0, for example 0.1"
         raise UsageError(message)
-    settings = Given(config=config).settings()
-    text = rules_file(
-        REGISTRY,
-        settings.thresholds(),
-        dashboard_url=dashboard_url or f"http://localhost:{settings.server.dashboard_port}",
-        runbooks_url=runbooks_url,
+    text = _written(
+        as_format, Given(config=config), dashboard_url=dashboard_url, runbooks_url=runbooks_url,
         hold_scale=hold_scale,
-    )
+    )  # fmt: skip
+    write(text, file)
+
+
+def write(text: str, file: Path | None) -> None:
+    """To the file, or to standard output; raises UsageError where it cannot be written."""
     if file is None:
         typer.echo(text, nl=False)
         return
@@ -60,3 +78,27 @@ def rules(
     except OSError as cause:
         message = f"--file {file}: cannot be written ({cause.strerror or cause})"
         raise UsageError(message) from cause
+
+
+def _written(
+    as_format: Format, given: Given, *, dashboard_url: str | None, runbooks_url: str, hold_scale: float
+) -> str:
+    from alerts.declared import declared
+    from alerts.inhibition import configuration
+    from alerts.operator import prometheus_rule, service_monitor
+    from alerts.rules import rules_file
+    from analytics.metrics import REGISTRY
+
+    if as_format is Format.SERVICE_MONITOR:
+        return service_monitor()
+    if as_format is Format.ALERTMANAGER:
+        return configuration(declared(REGISTRY))
+    settings = given.settings()
+    text = rules_file(
+        REGISTRY,
+        settings.thresholds(),
+        dashboard_url=dashboard_url or settings.dashboard_url,
+        runbooks_url=runbooks_url,
+        hold_scale=hold_scale,
+    )
+    return prometheus_rule(text) if as_format is Format.PROMETHEUS_RULE else text

@@ -2,6 +2,7 @@
 
 import subprocess
 from dataclasses import replace
+from functools import cache
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -31,6 +32,7 @@ def measured(metric: str, sample: Sample) -> Measurement:
     return Measurement(metric=metric, as_of_ms=500_000, sample=sample)
 
 
+@cache
 def from_golden_cases() -> list[Measurement]:
     """Measurements of every metric, as its golden cases give them for the exported labels."""
     found = []
@@ -56,7 +58,7 @@ def test_promtool_finds_nothing_to_complain_of() -> None:
     exporter = Exporter(REGISTRY, FixedClock(NOW_MS))
     exporter.publish(from_golden_cases(), NOW_MS, {"east": NOW_MS})
     text = exporter.text()
-    exported = [metric for metric in REGISTRY.values() if metric.exported]
+    exported = [metric for metric in REGISTRY.values() if metric.exported and metric.scraped]
     assert all(f"# TYPE gpuledger_{metric.series} ".encode() in text for metric in exported)
     done = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, check=False)
     assert (done.returncode, done.stderr.decode()) == (0, "")
@@ -83,7 +85,7 @@ def test_an_undefined_value_has_no_series_and_is_counted_by_its_reason() -> None
         "queue": "q",
         "service_class": "batch",
         "quantile": "0.5",
-        "estimator": "started",
+        "estimator": "censored",
     }
     series = scrape(measured("queue_wait_seconds", Sample.undefined(labels, "none placed")))
     assert not [name for name in series if name.startswith("gpuledger_queue_wait_seconds")]
@@ -98,7 +100,7 @@ def test_a_lower_bound_is_marked_by_its_companion() -> None:
     )
     assert series["gpuledger_free_gpus[('cluster', 'east'), ('gpu_model', 'A100')]"] == 3.5
     assert series["gpuledger_free_gpus_lower_bound[('cluster', 'east'), ('gpu_model', 'A100')]"] == 1
-    assert series["gpuledger_free_gpus_lower_bound[('cluster', 'east'), ('gpu_model', 'H100')]"] == 0
+    assert "gpuledger_free_gpus_lower_bound[('cluster', 'east'), ('gpu_model', 'H100')]" not in series
 
 
 def test_a_scrape_tells_its_age_by_the_clock_of_the_machine() -> None:
@@ -145,6 +147,32 @@ def test_gpu_hours_are_exported_in_base_units() -> None:
 def test_a_metric_that_is_not_exported_has_no_series() -> None:
     sample = Sample(labels={"rule": "buy_days"}, value=5.0)
     assert not [name for name in scrape(measured("policy_threshold_days", sample)) if "threshold" in name]
+
+
+def test_a_scrape_asks_nobody() -> None:
+    def refuse(*_: object) -> list[Sample]:
+        pytest.fail("a scrape computes nothing")
+
+    metric = replace(REGISTRY["free_gpus"], compute=refuse, sql="select nothing that there is")
+    exporter = Exporter({metric.name: metric}, FixedClock(NOW_MS))
+    sample = Sample(labels={"cluster": "east", "gpu_model": "A100"}, value=3.0)
+    exporter.publish([measured("free_gpus", sample)], NOW_MS)
+    assert exporter.text() == exporter.text()
+    assert b'gpuledger_free_gpus{cluster="east",gpu_model="A100"} 3.0' in exporter.text()
+
+
+def test_what_is_not_scraped_has_no_series() -> None:
+    waits = {"cluster": "east", "queue": "q", "service_class": "batch", "quantile": "0.99"}
+    series = scrape(
+        *(
+            measured("queue_wait_seconds", Sample(labels={**waits, "estimator": name}, value=5.0))
+            for name in ("censored", "started")
+        ),
+        measured("time_to_placement_seconds", Sample(labels={**waits, "estimator": "censored"}, value=5.0)),
+    )
+    seconds = [name for name in series if "_seconds[" in name and "timestamp" not in name]
+    assert len(seconds) == 1
+    assert "('estimator', 'censored')" in seconds[0]
 
 
 def test_an_alarm_that_sounds_has_a_series_before_anything_was_measured() -> None:

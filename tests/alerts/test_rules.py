@@ -1,6 +1,7 @@
-"""The generated rules: promtool accepts them; silence and noise minute by minute."""
+"""The generated rule file, and what belongs to it, against Prometheus' and Alertmanager's own tools."""
 
 import subprocess
+from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -8,211 +9,277 @@ from typing import Any
 import pytest
 import yaml
 
+from alerts.declared import annotations, declared, factor, labels, readings
+from alerts.exporter import Exporter
+from alerts.inhibition import configuration
+from alerts.operator import prometheus_rule, service_monitor
 from alerts.rules import rules_file
+from alerts.wording import Links, Words, names_in
 from analytics.metrics import REGISTRY
+from domain.alert import AlertRule, Limit
+from domain.errors import PolicyError
+from domain.metric import Measurement, Sample
 from domain.policy import Policy
+from domain.window import FixedClock
+from tests.alerts.scraped import fires, input_series
+from tests.alerts.worlds import START_MS
+from tests.golden.cases import store_of, values
 
+ALERTS = declared(REGISTRY)
 RULES = rules_file(
     REGISTRY, Policy(), dashboard_url="https://gpu.example/", runbooks_url="https://book.example"
 )
-SERIES = 'gpuledger_starvation_index_seconds{cluster="east",queue="a b",service_class="%s",instance="i"}'
-P99 = (
-    'gpuledger_queue_wait_seconds{cluster="east",queue="q",service_class="%s",quantile="0.99",'
-    'estimator="censored"}'
-)
 
 
-def rules() -> list[dict[str, Any]]:
-    return [rule for group in yaml.safe_load(RULES)["groups"] for rule in group["rules"]]
+def rules(text: str = RULES) -> list[dict[str, Any]]:
+    return [rule for group in yaml.safe_load(text)["groups"] for rule in group["rules"]]
 
 
-def promtool(folder: Path, *arguments: str) -> str:
-    """Its output; it must succeed."""
-    (folder / "rules.yaml").write_text(RULES, encoding="utf-8")
-    done = subprocess.run(["promtool", *arguments], cwd=folder, capture_output=True, text=True, check=False)
+def tool(folder: Path, *command: str, **files: str) -> str:
+    """What a tool says of these files; it must succeed."""
+    for name, text in files.items():
+        (folder / f"{name}.yaml").write_text(text, encoding="utf-8")
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout + done.stderr
 
 
-def run(folder: Path, *tests: dict[str, Any]) -> None:
-    """`promtool test rules`, one evaluation every 15 seconds."""
-    content = {"rule_files": ["rules.yaml"], "evaluation_interval": "15s", "tests": list(tests)}
-    (folder / "test.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
-    promtool(folder, "test", "rules", "test.yaml")
-
-
-def expectation(minute: float, name: str, *alerts: dict[str, Any]) -> dict[str, Any]:
-    return {"eval_time": f"{round(minute * 60)}s", "alertname": name, "exp_alerts": list(alerts)}
-
-
-def starving(service_class: str, target: str, value: str) -> dict[str, Any]:
-    """The alert as Alertmanager gets it."""
-    return {
-        "exp_labels": {
-            "cluster": "east", "queue": "a b", "service_class": service_class, "severity": "warning",
-        },
-        "exp_annotations": {
-            "summary": (
-                f"{service_class} in queue a b of east: a workload waits longer than the target of its "
-                "class, right now"
-            ),
-            "description": (
-                f"Starvation index is {value}, the target of {service_class} is {target}. "
-                f"{REGISTRY['starvation_index_seconds'].definition}"
-            ),
-            "runbook_url": "https://book.example/GpuWorkloadStarving.md",
-            "dashboard_url": "https://gpu.example/queues?queue=a+b",
-        },
-    }  # fmt: skip
-
-
 @pytest.mark.prometheus
 def test_promtool_accepts_the_rules(tmp_path: Path) -> None:
-    said = promtool(tmp_path, "check", "rules", "rules.yaml")
+    said = tool(tmp_path, "promtool", "check", "rules", "rules.yaml", rules=RULES)
     assert "SUCCESS" in said
     assert "duplicate" not in said
     assert "lint" not in said
 
 
-@pytest.mark.prometheus
-def test_a_starving_interactive_workload_is_silent_at_4_minutes_fires_past_5_and_resolves(
-    tmp_path: Path,
-) -> None:
-    # It waits from minute 0 on, 15 s more each 15 s, until it is placed at 10 min; then nobody waits.
-    run(
-        tmp_path,
-        {
-            "interval": "15s",
-            "input_series": [{"series": SERIES % "interactive", "values": "0+15x40 0x60"}],
-            "alert_rule_test": [
-                expectation(4, "GpuWorkloadStarving"),
-                expectation(5, "GpuWorkloadStarving"),
-                expectation(6, "GpuWorkloadStarving"),
-                expectation(6.5, "GpuWorkloadStarving", starving("interactive", "5m", "6m 30s")),
-                expectation(9, "GpuWorkloadStarving", starving("interactive", "5m", "9m 0s")),
-                # The last breach was 600 s at minute 10; for 5 min after it the alert stays, then resolves.
-                expectation(14, "GpuWorkloadStarving", starving("interactive", "5m", "10m 0s")),
-                expectation(16, "GpuWorkloadStarving"),
-            ],
-        },
-    )
+def test_an_alert_is_a_rule_and_names_its_numbers_its_page_and_its_runbook() -> None:
+    written = [rule for rule in rules() if "alert" in rule]
+    assert [rule["alert"] for rule in written] == [alert.rule.name for alert in ALERTS]
+    for rule, alert in zip(written, ALERTS, strict=True):
+        said = rule["annotations"]
+        assert said["runbook_url"] == f"https://book.example/{alert.rule.name}.md"
+        assert said["dashboard_url"].startswith("https://gpu.example/")
+        assert rule["labels"] == {"severity": str(alert.rule.severity), "about": alert.about}
+        if alert.metric:
+            assert "$value" in said["summary"] + said["description"]
+            assert {"value", "limit"} <= names_in(alert.rule.summary) | names_in(alert.rule.description)
+
+
+def test_names_of_recordings_say_level_metric_and_operations() -> None:
+    recorded = [rule for rule in rules() if "record" in rule]
+    assert len({rule["record"] for rule in recorded}) == len(recorded)
+    for rule in recorded:
+        level, metric, operations = rule["record"].split(":")
+        by = rule["expr"].partition("by (")[2].partition(")")[0]
+        assert level == "_".join(by.split(", "))
+        assert f"({metric}" in rule["expr"]
+        assert operations.split("_")[-1].startswith("last")
+
+
+def test_only_what_is_exported_is_asked() -> None:
+    exported = {f"gpuledger_{metric.series}" for metric in REGISTRY.values() if metric.exported}
+    for rule in (rule for rule in rules() if "record" in rule):
+        assert rule["record"].split(":")[1] in exported
 
 
 @pytest.mark.prometheus
-@pytest.mark.parametrize(
-    ("service_class", "below", "above", "target", "value"),
-    [
-        ("interactive", 300, 301, "5m", "5m 1s"),
-        ("batch", 3600, 3601, "1h", "1h 0m 1s"),
-        ("best_effort", 86400, 86401, "1d", "1d 0h 0m 1s"),
-        ("unclassified", 3600, 3601, "1h", "1h 0m 1s"),
-    ],
-)
-def test_each_class_is_held_to_its_own_target(
-    service_class: str, below: int, above: int, target: str, value: str, tmp_path: Path
-) -> None:
-    alerts = {below: [], above: [starving(service_class, target, value)]}
-    run(
-        tmp_path,
-        *(
-            {
-                "interval": "15s",
-                "input_series": [{"series": SERIES % service_class, "values": f"{seconds}x40"}],
-                "alert_rule_test": [expectation(5, "GpuWorkloadStarving", *expected)],
-            }
-            for seconds, expected in alerts.items()
-        ),
-    )
+def test_alertmanager_accepts_the_example_and_routes_by_it(tmp_path: Path) -> None:
+    text = configuration(ALERTS)
+    assert "SUCCESS" in tool(tmp_path, "amtool", "check-config", "am.yaml", am=text)
+    for told, receiver in (
+        (("alertname=GpuQueueWaitTooLong", "severity=warning", "about=work"), "team"),
+        (("alertname=GpuSchedulerStalled", "severity=critical", "about=work"), "on-call"),
+        (("alertname=GpuledgerSourceStale", "severity=critical", "about=ledger"), "on-call"),
+        (("alertname=GpuledgerWatchdog", "severity=info", "about=ledger"), "watchdog"),
+    ):
+        expected = f"--verify.receivers={receiver}"
+        tool(tmp_path, "amtool", "config", "routes", "test", "--config.file=am.yaml", expected, *told)
 
 
-@pytest.mark.prometheus
-def test_the_percentile_alerts_once_per_queue_and_class(tmp_path: Path) -> None:
-    started = (P99 % "batch").replace("censored", "started")
-    (percentile,) = [
-        rule for rule in rules() if rule["alert"] == "GpuQueueWaitTooLong" and '"batch"' in rule["expr"]
+def test_a_silent_ledger_and_a_louder_alert_inhibit() -> None:
+    found = yaml.safe_load(configuration(ALERTS))["inhibit_rules"]
+    of_ledger = {
+        each["source_matchers"][0]: each.get("equal", [])
+        for each in found
+        if each["target_matchers"] == ['about="work"']
+    }
+    assert of_ledger == {
+        'alertname="GpuledgerMeasurementsStale"': [],
+        'alertname="GpuledgerMeasurementsAbsent"': [],
+        'alertname="GpuledgerSourceStale"': ["cluster"],
+    }
+    assert {
+        "source_matchers": ['alertname="GpuQueueWaitTooLong"'],
+        "target_matchers": ['alertname="GpuQueueWaitP99TooLong"'],
+        "equal": ["cluster", "queue", "service_class"],
+    } in found
+    louder = {name for alert in ALERTS for name in alert.rule.inhibited_by}
+    assert louder <= {alert.rule.name for alert in ALERTS}
+
+
+def test_the_operator_gets_the_same_rules_and_scrapes_the_same_address() -> None:
+    written = yaml.safe_load(prometheus_rule(RULES))
+    assert (written["apiVersion"], written["kind"]) == ("monitoring.coreos.com/v1", "PrometheusRule")
+    assert written["spec"] == yaml.safe_load(RULES)
+    (endpoint,) = yaml.safe_load(service_monitor())["spec"]["endpoints"]
+    assert endpoint["path"] == "/metrics"
+
+
+def test_a_faster_sample_shortens_lengths_and_keeps_the_limits() -> None:
+    fast = rules_file(REGISTRY, Policy(), dashboard_url="http://localhost", hold_scale=1 / 60)
+    slow_alerts, fast_alerts = ([each for each in rules(text) if "alert" in each] for text in (RULES, fast))
+    assert [rule["expr"] for rule in fast_alerts] == [rule["expr"] for rule in slow_alerts]
+    by_name = {rule["alert"]: rule for rule in fast_alerts}["GpuQueueWaitTooLong"]
+    assert (by_name["for"], by_name["keep_firing_for"]) == ("1s", "5s")
+    (kept,) = [
+        each for each in rules(fast) if "gpuledger_starvation_index_seconds:" in each.get("record", "")
     ]
-    run(
-        tmp_path,
+    assert "[15s]" in kept["expr"]
+
+
+def test_a_site_sets_its_limits() -> None:
+    policy = Policy(source_stale_after=timedelta(minutes=7), alert_limits={"GpuIdle": 12.5})
+    text = rules_file(REGISTRY, policy, dashboard_url="http://localhost")
+    expressions = {rule["alert"]: rule["expr"] for rule in rules(text) if "alert" in rule}
+    assert expressions["GpuledgerSourceStale"].endswith("> 420")
+    assert expressions["GpuIdle"].endswith("> 12.5")
+    with pytest.raises(PolicyError, match=r"policy\.alert_limits\.GpuIdel: expected one of .*GpuIdle"):
+        rules_file(REGISTRY, Policy(alert_limits={"GpuIdel": 1.0}), dashboard_url="http://localhost")
+
+
+def test_a_limit_needs_the_labels_that_it_is_joined_on() -> None:
+    with pytest.raises(PolicyError, match=r"alert A: limit on \['team'\]"):
+        AlertRule(
+            name="A", summary="", description="", link="", identity=("cluster",),
+            limit=Limit(gauge="wait_target_seconds", on=("team",)),
+        )  # fmt: skip
+
+
+@pytest.mark.prometheus
+def test_numbers_are_written_as_prometheus_writes_them(tmp_path: Path) -> None:
+    numbers = (0.0, 0.00025, 0.5, 1.0, 59.94, 60.0, 3599.9, 90061.5, -75.0, 0.123456, 1234567.0, 12.34567)
+    texts = "|".join(f"{{{{ $value | {words} }}}}" for words in Words)
+    alert = {"alert": "A", "expr": "x != -1e9", "annotations": {"text": texts}}
+    tests = [
         {
-            "interval": "15s",
-            "input_series": [
-                {"series": P99 % "batch", "values": "4000x40"},
-                {"series": started, "values": "9000x40"},
-                {"series": P99 % "best_effort", "values": "4000x40"},
-            ],
-            "promql_expr_test": [
+            "interval": "1m",
+            "input_series": [{"series": "x", "values": repr(number)}],
+            "alert_rule_test": [
                 {
-                    "expr": percentile["expr"],
-                    "eval_time": "3m",
-                    "exp_samples": [
-                        {"labels": '{cluster="east",queue="q",service_class="batch"}', "value": 4000}
+                    "eval_time": "0m",
+                    "alertname": "A",
+                    "exp_alerts": [
+                        {"exp_annotations": {"text": "|".join(words.write(number) for words in Words)}}
                     ],
                 }
             ],
-        },
+        }
+        for number in numbers
+    ]
+    tool(
+        tmp_path,
+        *("promtool", "test", "rules", "test.yaml"),
+        rules=yaml.safe_dump({"groups": [{"name": "g", "rules": [alert]}]}),
+        test=yaml.safe_dump({"rule_files": ["rules.yaml"], "evaluation_interval": "1m", "tests": tests}),
     )
+
+
+def breaching(workloads: int) -> dict[str, list[dict[str, Any]]]:
+    """So many workloads that wait for two days, in 4 queues and all 3 classes; further ones wait a minute."""
+    minute = 60_000
+    names = [f"w{number}" for number in range(workloads + 10)]
+    return {
+        "workload": [
+            {
+                "workload_uid": name,
+                "queue": f"q{number % 4}" if number < workloads else "calm",
+                "service_class": ("interactive", "batch", "best_effort")[number % 3],
+            }
+            for number, name in enumerate(names)
+        ],
+        "span": [
+            {
+                "workload_uid": name,
+                "state": "queued",
+                "start_ms": START_MS - (2880 if number < workloads else 1) * minute,
+            }
+            for number, name in enumerate(names)
+        ],
+    }
+
+
+def scraped(tables: dict[str, list[dict[str, Any]]], names: Sequence[str]) -> tuple[str, dict[str, Any]]:
+    """The text of a scrape of a world, and its samples by metric."""
+    registry = {name: REGISTRY[name] for name in names}
+    with store_of(tables) as store:
+        samples = {
+            name: [
+                Sample(labels=dict(zip(metric.labels, key, strict=True)), value=value)
+                for key, value in values(store, name, "2026-01-02T00:00:00Z", by=metric.labels).items()
+            ]
+            for name, metric in registry.items()
+        }
+    exporter = Exporter(registry, FixedClock(0))
+    exporter.publish(
+        [
+            Measurement(metric=name, as_of_ms=START_MS, sample=each)
+            for name, found in samples.items()
+            for each in found
+        ],
+        START_MS,
+    )
+    return exporter.text().decode(), samples
 
 
 @pytest.mark.prometheus
-def test_stale_and_absent_measurements_wake_somebody(tmp_path: Path) -> None:
-    def fires(name: str, minute: float, labels: dict[str, str], summary: str) -> dict[str, Any]:
-        annotations = {
-            "summary": summary,
-            "description": (
-                "Waits, queues and GPUs are as they were; alerts on them cannot be trusted to be silent."
-            ),
-            "runbook_url": f"https://book.example/{name}.md",
-            "dashboard_url": "https://gpu.example/sources",
-        }
-        return expectation(
-            minute, name, {"exp_labels": {"severity": "critical", **labels}, "exp_annotations": annotations}
-        )
-
-    run(
+def test_a_thousand_breaching_workloads_are_one_alert_per_queue_and_class(tmp_path: Path) -> None:
+    text, samples = scraped(breaching(1000), ("starvation_index_seconds", "wait_target_seconds"))
+    name = "GpuQueueWaitTooLong"
+    (alert,) = [each for each in ALERTS if each.rule.name == name]
+    found = [each for each in readings(alert, samples, Policy()) if each.breaches]
+    assert len(found) == 4 * 3
+    assert len({tuple(sorted(each.labels.items())) for each in found}) == 4 * 3
+    test = {
+        "interval": "1m",
+        "input_series": input_series([text] * 5),
+        "promql_expr_test": [fires(name, 180, alerts=4 * 3)],
+    }
+    tool(
         tmp_path,
-        {
-            "interval": "15s",
-            # Measured at second 0 and never again; the source is read until minute 2.
-            "input_series": [
-                {"series": "gpuledger_measured_timestamp_seconds", "values": "0x60"},
-                {
-                    "series": 'gpuledger_source_seen_timestamp_seconds{cluster="east"}',
-                    "values": "0+15x8 120x60",
-                },
-            ],
-            "alert_rule_test": [
-                expectation(3, "GpuledgerMeasurementsStale"),
-                fires("GpuledgerMeasurementsStale", 5, {}, "gpuledger has not measured for 5m 0s"),
-                expectation(5, "GpuledgerMeasurementsAbsent"),
-                expectation(5, "GpuledgerSourceStale"),
-                fires(
-                    "GpuledgerSourceStale", 8, {"cluster": "east"}, "cluster east has not been read for 6m 0s"
-                ),
-            ],
-        },
-        {
-            "interval": "15s",
-            "input_series": [{"series": "up", "values": "0x60"}],
-            "alert_rule_test": [
-                fires("GpuledgerMeasurementsAbsent", 2, {}, "Prometheus gets no measurement from gpuledger")
-            ],
-        },
+        *("promtool", "test", "rules", "test.yaml"),
+        rules=RULES,
+        test=yaml.safe_dump({"rule_files": ["rules.yaml"], "evaluation_interval": "1m", "tests": [test]}),
     )
 
 
-def test_a_faster_sample_shortens_the_hold_and_keeps_the_targets() -> None:
-    fast = rules_file(REGISTRY, Policy(), dashboard_url="http://localhost", hold_scale=1 / 60)
-    slow_rules, fast_rules = rules(), yaml.safe_load(fast)["groups"][0]["rules"]
-    assert [rule["expr"] for rule in fast_rules] == [rule["expr"] for rule in slow_rules[: len(fast_rules)]]
-    assert {(rule["for"], rule["keep_firing_for"]) for rule in fast_rules} == {("1s", "5s")}
+def test_a_limit_that_nobody_measured_is_unknown_and_an_undefined_value_may_be_fine() -> None:
+    by_name = {alert.rule.name: alert for alert in ALERTS}
+    waits = {"cluster": "east", "queue": "q", "service_class": "batch"}
+    samples = {"starvation_index_seconds": [Sample(labels=waits, value=9e9)]}
+    (reading,) = readings(by_name["GpuQueueWaitTooLong"], samples, Policy())
+    assert (reading.breaches, reading.limit) == (None, None)
+    grows = {"queue_cap_seconds": [Sample.undefined({"cluster": "east"}, "it did not grow")]}
+    (reading,) = readings(by_name["GpuQueueCapSoon"], grows, Policy())
+    assert (reading.breaches, reading.value, reading.because) == (False, None, "it did not grow")
 
 
-def test_a_site_without_patience_gets_its_own_threshold() -> None:
-    policy = Policy(source_stale_after=timedelta(minutes=7))
-    assert "> 420" in rules_file(REGISTRY, policy, dashboard_url="http://localhost")
+def test_a_label_without_a_value_is_no_label() -> None:
+    (alert,) = [each for each in ALERTS if each.rule.name == "GpuQueueWaitTooLong"]
+    identity = {"cluster": "east", "queue": "", "service_class": "batch"}
+    assert labels(alert, identity).keys() == {"alertname", "severity", "about", "cluster", "service_class"}
 
 
-def test_every_rule_has_a_runbook_that_exists() -> None:
-    folder = Path(__file__).parents[2] / "docs" / "runbooks"
-    books = {rule["annotations"]["runbook_url"].rsplit("/", 1)[1] for rule in rules()}
-    assert [book for book in sorted(books) if not (folder / book).exists()] == []
+def test_limits_are_in_the_metrics_own_unit() -> None:
+    by_name = {alert.rule.name: alert for alert in ALERTS}
+    assert factor(by_name["GpuCumulativeWaitTooLong"], Policy()) == 3.0
+    assert factor(by_name["GpuledgerSourceStale"], Policy()) == 180.0
+    assert factor(by_name["GpuQueueExploding"], Policy()) == 0.85
+
+
+def test_a_link_quotes_what_stands_in_it() -> None:
+    (alert,) = [each for each in ALERTS if each.rule.name == "GpuQueueWaitTooLong"]
+    identity = {"cluster": "e/1", "queue": "a&b", "service_class": "batch"}
+    said = annotations(alert, identity, 4000.0, 3600.0, Links(dashboard_url="https://gpu.example"))
+    assert said["dashboard_url"] == (
+        "https://gpu.example/queues?cluster=e%2F1&queue=a%26b&service_class=batch"
+    )

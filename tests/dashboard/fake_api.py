@@ -359,7 +359,8 @@ def answer(  # noqa: C901, PLR0911 (one per route)
     if path == "sources":
         return 200, _page(sources(scenario) if filled else [], scenario.as_of)
     if path in fake_faults.LISTS:
-        return 200, _page(fake_faults.LISTS[path](text(scenario.as_of)) if filled else [], scenario.as_of)
+        page = _page(fake_faults.LISTS[path](text(scenario.as_of)) if filled else [], scenario.as_of)
+        return 200, page | fake_faults.HEADS.get((path, scenario.name), {})
     return 404, {"title": "Not Found", "status": 404, "detail": f"{path}: no such route"}
 
 

@@ -1,6 +1,8 @@
-"""Faults of GPUs for the pages."""
+"""Faults of GPUs, and other lists, for the pages."""
 
 from typing import Any
+
+from tests.dashboard import fake_alerts
 
 
 def faults(at: str) -> list[dict[str, Any]]:
@@ -38,4 +40,6 @@ def of_a_workload(at: str) -> dict[str, Any]:
     return {"checkpoints": [saved], **told}
 
 
-LISTS = {"gpu-faults": faults, "kueue-checks": kueue_checks}
+LISTS = {"gpu-faults": faults, "kueue-checks": kueue_checks, "alerts": fake_alerts.alerts}
+# What the head of a list says beside, by its path and the scenario.
+HEADS = {("alerts", "never evaluated"): {"hints": [fake_alerts.NEVER]}}

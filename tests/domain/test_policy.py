@@ -21,6 +21,7 @@ OTHERWISE = {
     "preemptible_classes": "its type is its range",
     "protected_classes": "its type is its range",
     "gpu_hour_budgets": "each of its numbers is checked",
+    "alert_limits": "each is a number",
     "budget_zone": "its type is its range",
     "serving_workloads": "any pattern is one",
     "quota_ratio": "its type is its range",
@@ -72,6 +73,7 @@ def test_a_number_is_no_less_than_its_least(name: str) -> None:
             r"policy\.gpu_hour_budgets\.nlp\.year = 5.0: expected one of day, week, month",
         ),
         ({"gpu_hour_budgets": {"nlp": {"day": 0.0}}}, r"policy\.gpu_hour_budgets\.nlp\.day = 0"),
+        ({"alert_limits": {"GpuIdle": nan}}, r"policy\.alert_limits\.GpuIdle = nan: expected a number"),
         ({"buy_days": 8}, r"policy\.buy_days = 8: expected at most buy_of_days, which is 7"),
         (
             {"scheduler_stalled_after": timedelta(days=8)},

@@ -21,7 +21,7 @@ from tests.build import Books, busy_morning, make_workload
 
 COMMANDS = (
     "demo", "up", "serve", "dashboard", "import", "metrics", "workloads", "pending", "report", "chargeback",
-    "quota", "rules", "doctor", "config", "backup", "restore", "rebuild", "forget", "retire",
+    "alerts", "quota", "rules", "grafana", "doctor", "config", "backup", "restore", "rebuild", "forget", "retire",
 )  # fmt: skip
 
 
@@ -243,6 +243,9 @@ def test_config_shows_and_checks(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert run(["config", "show", "--config", str(config)]) == 0
     assert "window: 1w" in capsys.readouterr().out
     assert run(["config", "check", "--config", str(config)]) == 0
+    config.write_text("policy: {alert_limits: {GpuIdel: 5}}")
+    assert run(["config", "check", "--config", str(config)]) != 0
+    assert "policy.alert_limits.GpuIdel: expected one of" in capsys.readouterr().err
     config.write_text("policy: {widnow: 7d}")
     assert run(["config", "check", "--config", str(config)]) == 2
     assert "did you mean policy.window?" in capsys.readouterr().err

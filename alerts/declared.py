@@ -1,0 +1,289 @@
+"""
+Which alerts there are, and what they find: the same for Prometheus' rules and without Prometheus.
+
+Those about work are declared with their metric; those about the ledger itself stand here.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+from alerts.wording import Links, Words, filled, in_words, quoted
+from domain.alert import AlertRule, Comparison, Limit, Severity
+from domain.errors import PolicyError
+from domain.metric import Metric, Sample, Unit
+from domain.policy import Policy
+
+UNKNOWN_LIMIT: Final = "what it is held against is not known"
+WORK, LEDGER = "work", "ledger"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Declared:
+    """
+    An alert with the metric that it is about, or the expression of Prometheus that finds its value.
+
+    `metric` is None where the alert is about the ledger itself. Such a value is not measured, but told
+    by who knows it; `only_prometheus` where only Prometheus can know it.
+    """
+
+    rule: AlertRule
+    metric: Metric | None = None
+    expression: str = ""
+    only_prometheus: bool = False
+
+    @property
+    def about(self) -> str:
+        """`work`, or `ledger` where other alerts cannot be trusted while this one fires."""
+        return LEDGER if self.metric is None else WORK
+
+    @property
+    def source(self) -> str:
+        """The name under which `readings` looks for its samples."""
+        return self.rule.name if self.metric is None else self.metric.name
+
+    @property
+    def unit(self) -> Unit:
+        """The unit of its value and its limit."""
+        return Unit.SECONDS if self.metric is None else self.metric.unit
+
+    @property
+    def words(self) -> Words:
+        """How its numbers are written."""
+        return Words.of(self.unit)
+
+    @property
+    def meaning(self) -> str:
+        """The description's template, and what the metric is."""
+        more = "" if self.metric is None else f" {self.metric.title}: {self.metric.definition}"
+        return self.rule.description + more.replace("{", "{{").replace("}", "}}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """
+    What an alert found for one identity.
+
+    `labels` are those that are sent; `identity` is the part that differs. `breaches` is None, with
+    the reason, where the value or its limit is not known.
+    """
+
+    labels: Mapping[str, str]
+    identity: Mapping[str, str]
+    value: float | None
+    limit: float | None
+    breaches: bool | None
+    because: str = ""
+
+
+def declared(registry: Mapping[str, Metric]) -> tuple[Declared, ...]:
+    """All alerts: those of the metrics in the registry's order, then those about the ledger."""
+    of_metrics = (
+        Declared(rule=rule, metric=metric) for metric in registry.values() for rule in metric.alerts
+    )
+    return (*of_metrics, *OWN)
+
+
+def labels(alert: Declared, identity: Mapping[str, str]) -> dict[str, str]:
+    """
+    The labels of an alert as Alertmanager gets them; equal labels are the same alert.
+
+    To Prometheus a label without a value, as the queue of work that is in none, is no label.
+    """
+    return {
+        "alertname": alert.rule.name,
+        "severity": str(alert.rule.severity),
+        "about": alert.about,
+        **{name: identity[name] for name in alert.rule.identity if identity[name]},
+    }
+
+
+def annotations(
+    alert: Declared, identity: Mapping[str, str], value: float, limit: float, links: Links
+) -> dict[str, str]:
+    """The annotations of an alert, as Prometheus would fill them in."""
+    rule, words = alert.rule, alert.words
+    fill = in_words(identity, words.write(value), words.write(limit))
+    return {
+        "summary": filled(rule.summary, fill),
+        "description": filled(alert.meaning, fill),
+        "runbook_url": runbook_url(alert, links),
+        "dashboard_url": f"{links.dashboard_url}/{filled(rule.link, quoted(identity))}",
+    }
+
+
+def runbook_url(alert: Declared, links: Links) -> str:
+    """Where its runbook is."""
+    return f"{links.runbooks_url}/{alert.rule.name}.md"
+
+
+def factor(alert: Declared, policy: Policy) -> float:
+    """
+    The part of the limit that is known before anything is measured.
+
+    Lengths are in seconds.
+    """
+    limit = alert.rule.limit
+    if limit.is_own:
+        return policy.alert_limits.get(alert.rule.name, limit.times)
+    setting = getattr(policy, limit.setting) if limit.setting else 1.0
+    number = setting / timedelta(seconds=1) if isinstance(setting, timedelta) else float(setting)
+    return limit.times * number
+
+
+def refuse_unknown_limits(alerts: Sequence[Declared], policy: Policy) -> None:
+    """
+    A limit that the site sets must be one of an alert.
+
+    Raises:
+        PolicyError: there is no such alert, or its limit is a setting or a gauge.
+    """
+    own = sorted(alert.rule.name for alert in alerts if alert.rule.limit.is_own and alert.metric)
+    for name in policy.alert_limits:
+        if name not in own:
+            message = f"policy.alert_limits.{name}: expected one of {', '.join(own)}"
+            raise PolicyError(message)
+
+
+def readings(alert: Declared, samples: Mapping[str, Sequence[Sample]], policy: Policy) -> list[Reading]:
+    """
+    What the alert finds, per identity, those that do not breach included.
+
+    Of several samples the worst counts; undefined ones only where there is no other.
+
+    Args:
+        samples: the newest, by metric; of an alert about the ledger by the alert's name.
+    """
+    rule = alert.rule
+    found: dict[tuple[str, ...], list[Sample]] = {}
+    for sample in samples.get(alert.source, ()):
+        if rule.match.items() <= sample.labels.items() and sample.labels.keys() >= set(rule.identity):
+            found.setdefault(tuple(sample.labels[name] for name in rule.identity), []).append(sample)
+    limits = _limits(alert, samples, policy)
+    return [
+        _reading(alert, dict(zip(rule.identity, key, strict=True)), members, limits)
+        for key, members in found.items()
+    ]
+
+
+def _limits(
+    alert: Declared, samples: Mapping[str, Sequence[Sample]], policy: Policy
+) -> dict[tuple[str, ...], float]:
+    """The limits by the labels on which they are joined; of several the one breached first."""
+    limit, known = alert.rule.limit, factor(alert, policy)
+    if not limit.gauge:
+        return {(): known}
+    found: dict[tuple[str, ...], float] = {}
+    strictest = max if alert.rule.comparison is Comparison.BELOW else min
+    for sample in samples.get(limit.gauge, ()):
+        if sample.value is not None:
+            key = tuple(sample.labels[name] for name in limit.on)
+            found[key] = strictest(found.get(key, sample.value * known), sample.value * known)
+    return found
+
+
+def _reading(
+    alert: Declared,
+    identity: Mapping[str, str],
+    members: Sequence[Sample],
+    limits: Mapping[tuple[str, ...], float],
+) -> Reading:
+    rule = alert.rule
+    values = [sample.value for sample in members if sample.value is not None]
+    worst = min if rule.comparison is Comparison.BELOW else max
+    value = worst(values) if values else None
+    limit = limits.get(tuple(identity[name] for name in rule.limit.on))
+    breaches, because = None, members[0].undefined_because if value is None else UNKNOWN_LIMIT
+    if value is not None and limit is not None:
+        breaches, because = rule.comparison.breaches(value, limit), ""
+    elif value is None and rule.fine_if_undefined:
+        breaches = False
+    return Reading(
+        labels=labels(alert, identity),
+        identity=identity,
+        value=value,
+        limit=limit,
+        breaches=breaches,
+        because=because,
+    )
+
+
+_SOURCES: Final = "sources"
+# As long as the alerts that cannot be trusted need to be found anew.
+_SHORT: Final = timedelta(minutes=1)
+_UNTRUSTED: Final = "What waits and who holds what is as it was; silence of the other alerts means nothing."
+
+# The prefix of our series stands here once more: an expression is for Prometheus, as it reads it.
+OWN: Final = (
+    Declared(
+        rule=AlertRule(
+            name="GpuledgerMeasurementsStale",
+            summary="gpuledger has not measured for {value}",
+            description=f"It answers scrapes with figures older than {{limit}}. {_UNTRUSTED}",
+            link=_SOURCES,
+            limit=Limit(setting="source_stale_after"),
+            keep=_SHORT,
+            severity=Severity.CRITICAL,
+        ),
+        expression="time() - max(gpuledger_measured_timestamp_seconds)",
+    ),
+    Declared(
+        rule=AlertRule(
+            name="GpuledgerMeasurementsAbsent",
+            summary="Prometheus gets no measurement from gpuledger",
+            description=f"It is down, cannot be reached, or has not measured yet. {_UNTRUSTED}",
+            link=_SOURCES,
+            limit=Limit(times=0.0),
+            keep=_SHORT,
+            severity=Severity.CRITICAL,
+        ),
+        expression="absent(gpuledger_measured_timestamp_seconds)",
+        only_prometheus=True,
+    ),
+    Declared(
+        rule=AlertRule(
+            name="GpuledgerSourceStale",
+            summary="cluster {cluster} has not been read for {value}",
+            description=f"None of its objects was known to be current for more than {{limit}}. {_UNTRUSTED}",
+            link=_SOURCES,
+            limit=Limit(setting="source_stale_after"),
+            identity=("cluster",),
+            keep=_SHORT,
+            severity=Severity.CRITICAL,
+        ),
+        expression="time() - max by (cluster) (gpuledger_source_seen_timestamp_seconds)",
+    ),
+    Declared(
+        rule=AlertRule(
+            name="GpuledgerAlarm",
+            summary="gpuledger reports {alarm} about itself",
+            description=(
+                "The page Sources and `/readyz?verbose` say why, and what to do. While it sounds, figures may"
+                " be old or missing."
+            ),
+            link=_SOURCES,
+            limit=Limit(times=0.0),
+            identity=("alarm",),
+            keep=_SHORT,
+        ),
+        expression="max by (alarm) (gpuledger_alarm)",
+    ),
+    Declared(
+        rule=AlertRule(
+            name="GpuledgerWatchdog",
+            summary="alerts of gpuledger reach you",
+            description=(
+                "It always fires. Let somebody outside of this Prometheus and its Alertmanager notice when it"
+                " stops: then no alert gets through."
+            ),
+            link=_SOURCES,
+            limit=Limit(times=0.0),
+            hold=timedelta(),
+            keep=timedelta(),
+            severity=Severity.INFO,
+        ),
+        expression="vector(1)",
+        only_prometheus=True,
+    ),
+)

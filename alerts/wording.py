@@ -1,0 +1,116 @@
+"""
+The words of an alert, filled in here or by Prometheus: one template, and the same text both ways.
+
+Prometheus gets a template of its own, with the functions that write a number as those here do.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+from string import Formatter
+from typing import Final
+from urllib.parse import quote_plus
+
+from domain.metric import Unit
+
+_SECONDS: Final = ((86_400, "d"), (3600, "h"), (60, "m"), (1, "s"))
+
+
+class Words(StrEnum):
+    """How a number is written; the value is what Prometheus calls it in a pipe."""
+
+    DURATION = "humanizeDuration"
+    PERCENTAGE = "humanizePercentage"
+    NUMBER = 'printf "%.6g"'
+
+    @classmethod
+    def of(cls, unit: Unit) -> "Words":
+        """How the numbers of a metric are written."""
+        return {Unit.SECONDS: cls.DURATION, Unit.RATIO: cls.PERCENTAGE}.get(unit, cls.NUMBER)
+
+    def write(self, value: float) -> str:
+        """
+        The number as people read it, as Prometheus 2.42 writes it.
+
+        >>> Words.DURATION.write(390), Words.DURATION.write(0.0125), Words.PERCENTAGE.write(0.85)
+        ('6m 30s', '12.5ms', '85%')
+        >>> Words.NUMBER.write(1234.5), Words.DURATION.write(-90061)
+        ('1234.5', '-1d 1h 1m 1s')
+        """
+        if self is Words.PERCENTAGE:
+            return f"{value * 100:.4g}%"
+        return _duration(value) if self is Words.DURATION else f"{value:.6g}"
+
+
+def _duration(seconds: float) -> str:
+    """Whole units from a second on, and parts of one below it."""
+    if seconds == 0:
+        return "0s"
+    if abs(seconds) < 60:
+        prefixes = iter(("", "m", "u", "n"))
+        prefix = next(prefixes)
+        while abs(seconds) < 1 and (smaller := next(prefixes, None)):
+            prefix, seconds = smaller, seconds * 1000
+        return f"{seconds:.4g}{prefix}s"
+    sign, rest, parts = "-" if seconds < 0 else "", int(abs(seconds)), list[str]()
+    for size, letter in _SECONDS:
+        whole, rest = divmod(rest, size)
+        if parts or whole:
+            parts.append(f"{whole}{letter}")
+    return sign + " ".join(parts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Links:
+    """Where an alert points; both without a slash at the end."""
+
+    dashboard_url: str
+    runbooks_url: str = "docs/runbooks"
+
+
+Fill = Callable[[str], str]
+
+
+def filled(template: str, fill: Fill) -> str:
+    """
+    The template with what `fill` gives for each name in braces.
+
+    >>> filled("{queue} of {cluster}", str.upper)
+    'QUEUE of CLUSTER'
+    """
+    return "".join(text + (fill(name) if name else "") for text, name, _, _ in Formatter().parse(template))
+
+
+def names_in(template: str) -> set[str]:
+    """
+    The names in braces.
+
+    >>> sorted(names_in("{queue}: {value}"))
+    ['queue', 'value']
+    """
+    return {name for _, name, _, _ in Formatter().parse(template) if name}
+
+
+def quoted(labels: Mapping[str, str]) -> Fill:
+    """What fills a link: a label as part of an address."""
+    return lambda name: quote_plus(labels[name])
+
+
+def in_words(labels: Mapping[str, str], value: str, limit: str) -> Fill:
+    """What fills a sentence: the two numbers in words, and the labels."""
+    return ({**labels, "value": value, "limit": limit}).__getitem__
+
+
+def prometheus_duration(length: timedelta) -> str:
+    """
+    As Prometheus' rules have it, in the largest unit that is whole.
+
+    >>> prometheus_duration(timedelta(hours=1)), prometheus_duration(timedelta(seconds=1.5))
+    ('1h', '1500ms')
+    """
+    length_ms = length // timedelta(milliseconds=1)
+    for unit, size in (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000)):
+        if length_ms % size == 0:
+            return f"{length_ms // size}{unit}"
+    return f"{length_ms}ms"

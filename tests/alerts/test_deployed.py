@@ -1,0 +1,46 @@
+"""What lies in `deploy/` is what the commands write, and asks for what is exported."""
+
+import re
+import runpy
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+
+from analytics.metrics import REGISTRY
+
+ROOT = Path(__file__).parents[2]
+WRITTEN = runpy.run_path(str(ROOT / "docs/generate.py"))["deployed"]()
+
+
+@pytest.mark.parametrize("name", sorted(WRITTEN))
+def test_a_generated_file_is_what_the_code_says(name: str) -> None:
+    assert (ROOT / "docs" / name).read_text(encoding="utf-8") == WRITTEN[name], "run `make docs`"
+
+
+def test_no_dashboard_is_left_of_a_page_that_has_none() -> None:
+    there = {f"../deploy/grafana/{file.name}" for file in (ROOT / "deploy/grafana").iterdir()}
+    assert there == {name for name in WRITTEN if "/grafana/" in name}
+
+
+@pytest.mark.prometheus
+def test_the_scaler_asks_prometheus_for_what_is_exported_and_takes_no_answer_for_no_zero(
+    tmp_path: Path,
+) -> None:
+    content = yaml.safe_load((ROOT / "deploy/keda.yaml").read_text(encoding="utf-8"))
+    (trigger,) = content["spec"]["triggers"]
+    query = trigger["metadata"]["query"]
+    (series,) = re.findall(r"gpuledger_\w+", query)
+    metric = REGISTRY[series.removeprefix("gpuledger_")]
+    assert metric.scraped
+    assert set(re.findall(r'(\w+)="', query)) <= set(metric.labels)
+    assert trigger["metadata"]["ignoreNullValues"] == "false"
+    assert "fallback" in content["spec"]
+    rules = {"groups": [{"name": "keda", "rules": [{"record": "a:b:c", "expr": query}]}]}
+    (tmp_path / "keda.yaml").write_text(yaml.safe_dump(rules))
+    done = subprocess.run(
+        ["promtool", "check", "rules", str(tmp_path / "keda.yaml")],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -1,0 +1,170 @@
+"""Alerts about the ledger itself, minute by minute, on what the exporter tells of its own state."""
+
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from alerts.declared import OWN, annotations, readings
+from alerts.exporter import Exporter
+from alerts.rules import rules_file
+from alerts.wording import Links
+from analytics.metrics import REGISTRY
+from domain.metric import Sample
+from domain.policy import Policy
+from tests.alerts.scraped import fires, firing, input_series
+
+LINKS = Links(dashboard_url="https://gpu.example", runbooks_url="https://book.example")
+RULES = rules_file(REGISTRY, Policy(), dashboard_url=LINKS.dashboard_url, runbooks_url=LINKS.runbooks_url)
+UNTRUSTED = "What waits and who holds what is as it was; silence of the other alerts means nothing."
+MINUTE_MS = 60_000
+
+
+@dataclass(slots=True)
+class Ledger:
+    """A ledger without metrics, of which a minute at a time is scraped."""
+
+    at_ms: int = 0
+    alarms: dict[str, str] = field(default_factory=dict)
+    measures: bool = True
+    reads: bool = True
+    runs: bool = True
+    scrapes: list[str | None] = field(default_factory=list)
+    _seen_ms: int = 0
+
+    def now_ms(self) -> int:
+        return self.at_ms
+
+    def play(self, minutes: int, exporter: Exporter) -> None:
+        for _ in range(minutes):
+            if self.reads:
+                self._seen_ms = self.at_ms
+            if self.measures:
+                exporter.publish([], self.at_ms, {"east": self._seen_ms})
+            self.scrapes.append(exporter.text().decode() if self.runs else None)
+            self.at_ms += MINUTE_MS
+
+
+def course(change: Callable[[Ledger], None], back: Callable[[Ledger], None]) -> Ledger:
+    """Three good minutes, ten after a change, and eight after it was undone."""
+    ledger = Ledger()
+    exporter = Exporter({}, ledger, alarms=lambda: ledger.alarms)
+    ledger.play(3, exporter)
+    change(ledger)
+    ledger.play(10, exporter)
+    back(ledger)
+    ledger.play(8, exporter)
+    return ledger
+
+
+def setting(name: str, value: Any) -> Callable[[Ledger], None]:
+    return lambda ledger: setattr(ledger, name, value)
+
+
+# What goes wrong and right; a letter per minute; what it says at minute 8, with its labels.
+COURSES: dict[str, tuple[Ledger, str, dict[str, str], str, str, str]] = {
+    "GpuledgerMeasurementsStale": (
+        course(setting("measures", False), setting("measures", True)),
+        # Measured last at minute 2: older than 3 minutes from 6 on, for a minute at 7; one more after 12.
+        ".......!!!!!!!.......",
+        {},
+        "gpuledger has not measured for 6m 0s",
+        f"It answers scrapes with figures older than 3m 0s. {UNTRUSTED}",
+        "critical",
+    ),
+    "GpuledgerMeasurementsAbsent": (
+        course(setting("runs", False), setting("runs", True)),
+        "....!!!!!!!!!!.......",
+        {},
+        "Prometheus gets no measurement from gpuledger",
+        f"It is down, cannot be reached, or has not measured yet. {UNTRUSTED}",
+        "critical",
+    ),
+    "GpuledgerSourceStale": (
+        course(setting("reads", False), setting("reads", True)),
+        ".......!!!!!!!.......",
+        {"cluster": "east"},
+        "cluster east has not been read for 6m 0s",
+        f"None of its objects was known to be current for more than 3m 0s. {UNTRUSTED}",
+        "critical",
+    ),
+    "GpuledgerAlarm": (
+        course(setting("alarms", {"disk_full": "make room"}), setting("alarms", {})),
+        "....!!!!!!!!!!.......",
+        {"alarm": "disk_full"},
+        "gpuledger reports disk_full about itself",
+        (
+            "The page Sources and `/readyz?verbose` say why, and what to do. While it sounds, figures may be"
+            " old or missing."
+        ),
+        "warning",
+    ),
+    "GpuledgerWatchdog": (
+        course(setting("runs", False), setting("runs", True)),
+        "!!!!!!!!!!!!!!!!!!!!!",
+        {},
+        "alerts of gpuledger reach you",
+        (
+            "It always fires. Let somebody outside of this Prometheus and its Alertmanager notice when it"
+            " stops: then no alert gets through."
+        ),
+        "info",
+    ),
+}  # fmt: skip
+
+
+def expected(name: str) -> dict[str, Any]:
+    _, _, labels, summary, description, severity = COURSES[name]
+    return {
+        "exp_labels": {"severity": severity, "about": "ledger", **labels},
+        "exp_annotations": {
+            "summary": summary,
+            "description": description,
+            "runbook_url": f"https://book.example/{name}.md",
+            "dashboard_url": "https://gpu.example/sources",
+        },
+    }
+
+
+def test_every_alert_about_the_ledger_has_a_course() -> None:
+    assert sorted(COURSES) == sorted(alert.rule.name for alert in OWN)
+
+
+@pytest.mark.prometheus
+def test_they_fire_and_resolve_on_what_was_scraped(tmp_path: Path) -> None:
+    (tmp_path / "rules.yaml").write_text(RULES)
+    tests = [
+        {
+            "name": name,
+            "interval": "1m",
+            "input_series": input_series(ledger.scrapes),
+            "alert_rule_test": [firing(name, 8 * 60, expected(name))],
+            "promql_expr_test": [
+                fires(name, minute * 60, alerts=int(state == "!")) for minute, state in enumerate(states)
+            ],
+        }
+        for name, (ledger, states, *_) in COURSES.items()
+    ]
+    content = {"rule_files": ["rules.yaml"], "evaluation_interval": "1m", "tests": tests}
+    (tmp_path / "test.yaml").write_text(yaml.safe_dump(content))
+    done = subprocess.run(
+        ["promtool", "test", "rules", "test.yaml"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("name", [each.rule.name for each in OWN if not each.only_prometheus])
+def test_without_prometheus_they_say_the_same(name: str) -> None:
+    (alert,) = [each for each in OWN if each.rule.name == name]
+    labels = COURSES[name][2]
+    value = 1.0 if name == "GpuledgerAlarm" else 360.0
+    (reading,) = readings(alert, {name: [Sample(labels=labels, value=value)]}, Policy())
+    assert reading.breaches
+    assert reading.limit is not None
+    wanted = expected(name)
+    assert reading.labels == {"alertname": name, **wanted["exp_labels"]}
+    assert annotations(alert, labels, value, reading.limit, LINKS) == wanted["exp_annotations"]
