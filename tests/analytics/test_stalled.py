@@ -67,7 +67,7 @@ def on(flavor: str) -> str:
     st.tuples(st.integers(0, 8), st.integers(0, 8)),
     st.tuples(st.integers(0, 3), st.integers(0, 3)),
 )
-@settings(max_examples=12, phases=WITHOUT_SHRINKING)
+@law(12, phases=WITHOUT_SHRINKING)
 def test_quota_is_compared_flavor_by_flavor(
     waits: list[tuple[str, int]], quotas: tuple[int, int], used: tuple[int, int]
 ) -> None:

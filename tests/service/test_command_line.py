@@ -21,7 +21,8 @@ from tests.build import Books, busy_morning, make_workload
 
 COMMANDS = (
     "demo", "up", "serve", "dashboard", "import", "metrics", "workloads", "pending", "report", "chargeback",
-    "alerts", "quota", "rules", "grafana", "doctor", "config", "backup", "restore", "rebuild", "forget", "retire",
+    "alerts", "quota", "rules", "grafana", "doctor", "config", "backup", "restore", "rebuild", "forget",
+    "retire",
 )  # fmt: skip
 
 
