@@ -155,6 +155,8 @@ class Policy:
     quota_proposal_expires_after: timedelta = timedelta(days=7)
     # GPU-hours that a team may hold in a day, week or month of the billing zone, by team and by that word.
     gpu_hour_budgets: dict[str, dict[str, float]] = field(default_factory=dict)
+    # Likewise in the currency of the statement.
+    money_budgets: dict[str, dict[str, float]] = field(default_factory=dict)
     budget_zone: tzinfo = _UTC
     # Kinds of job objects that a site has beside those that everybody knows.
     job_kinds: frozenset[str] = frozenset()
@@ -195,11 +197,13 @@ class Policy:
             yield "buy_days", self.buy_days, f"at most buy_of_days, which is {self.buy_of_days}"
 
     def _budgets_out_of_range(self) -> Iterator[tuple[str, object, str]]:
-        for team, budgets in self.gpu_hour_budgets.items():
-            for period, hours in budgets.items():
-                if period not in PERIODS or not hours > 0:
-                    expected = f"one of {', '.join(PERIODS)} with GPU-hours above 0"
-                    yield f"gpu_hour_budgets.{team}.{period}", hours, expected
+        for name, what in (("gpu_hour_budgets", "GPU-hours"), ("money_budgets", "an amount")):
+            given: dict[str, dict[str, float]] = getattr(self, name)
+            for team, budgets in given.items():
+                for period, amount in budgets.items():
+                    if period not in PERIODS or not amount > 0:
+                        expected = f"one of {', '.join(PERIODS)} with {what} above 0"
+                        yield f"{name}.{team}.{period}", amount, expected
 
     def stale_after(self, kind: str) -> timedelta:
         """

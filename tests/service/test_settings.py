@@ -153,6 +153,7 @@ OTHER: dict[str, tuple[Any, Any]] = {
     "preemptible_classes": (["interactive"], (ServiceClass.INTERACTIVE,)),
     "protected_classes": (["interactive"], (ServiceClass.INTERACTIVE,)),
     "gpu_hour_budgets": ({"nlp": {"month": 500}}, {"nlp": {"month": 500.0}}),
+    "money_budgets": ({"nlp": {"month": 500}}, {"nlp": {"month": 500.0}}),
     "serving_workloads": (["ml/chat-*"], ("ml/chat-*",)),
     "checkpoint_budgets": ({"gold": "7m"}, {"gold": timedelta(minutes=7)}),
     "quota_ratio": ("wastage", QuotaRatio.WASTAGE),
