@@ -1,5 +1,8 @@
 """
-GPU-hours that teams have agreed to hold in a day, week or month, and what of them is burned.
+GPU-hours, or money, that teams have agreed to burn in a day, week or month, and what of it is burned.
+
+Money is the effective cost of what a team's pods hold, by the price of their node; what a team bears of
+idle capacity or of shared costs is in its statement only.
 
 Definitions name a forecast and no method: here what is burned so far goes on at the same pace to the end
 of the period. In its first tenth that says little, and the forecast is flagged `few`. A team that has
@@ -13,11 +16,14 @@ from typing import Final
 from analytics.evaluate import grouped, whole
 from domain import calendar
 from domain.metric import Ask, Compute, Row, Sample
-from domain.policy import PERIODS
+from domain.policy import PERIODS, Policy
 from domain.quantity import MICRO_PER_GPU
 from domain.window import MS_PER_HOUR
 
 NO_BUDGET: Final = "no budget of GPU-hours is set: policy.gpu_hour_budgets in the settings"
+NO_MONEY: Final = "no budget of money is set: policy.money_budgets in the settings"
+# Parts of a currency unit in which prices are kept.
+NANO: Final = 10**9
 _SOON: Final = 0.1
 
 HELD_SO_FAR: Final = """\
@@ -51,58 +57,125 @@ from piece
 group by team
 """
 
+SPENT_SO_FAR: Final = """\
+-- One row per team that has asked for GPUs: what its pods' GPU-time costs since the day, week and month began
+-- that go on at $as_of_ms, billionths of the currency times micro-GPU-milliseconds per GPU-hour; and how many
+-- pods held an unknown share, or are on a node without a price.
+with held as (
+    select
+        cluster, node, team, micro_gpus, bound_ms,
+        coalesce(least(released_ms, $as_of_ms), $as_of_ms) as until_ms
+    from gpu_holding
+    where
+        bound_ms < $as_of_ms
+        and coalesce(released_ms > least($day_start_ms, $week_start_ms, $month_start_ms), true)
+        and open_until_ms >= least($day_start_ms, $week_start_ms, $month_start_ms)
+),
+
+piece as (
+    select
+        held.team,
+        held.micro_gpus::hugeint * node_price.nano_price as rate,
+        case when node_price.nano_price is null or held.micro_gpus is null then 1 else 0 end as unmeasured,
+        greatest(held.bound_ms, coalesce(node_price.start_ms, held.bound_ms)) as bound_ms,
+        least(held.until_ms, coalesce(node_price.end_ms, held.until_ms)) as until_ms
+    from held
+    left join node_price
+        on held.cluster = node_price.cluster
+        and held.node = node_price.node
+        and held.until_ms > node_price.start_ms
+        and coalesce(held.bound_ms < node_price.end_ms, true)
+    union all
+    select distinct team, 0 as rate, 0 as unmeasured, $as_of_ms as bound_ms, $as_of_ms as until_ms
+    from seen_before($as_of_ms)
+)
+
+select
+    team,
+    coalesce(sum(rate * greatest(until_ms - greatest(bound_ms, $day_start_ms), 0)), 0) as day_amount,
+    coalesce(sum(rate * greatest(until_ms - greatest(bound_ms, $week_start_ms), 0)), 0) as week_amount,
+    coalesce(sum(rate * greatest(until_ms - greatest(bound_ms, $month_start_ms), 0)), 0) as month_amount,
+    sum(unmeasured) as unmeasured
+from piece
+group by team
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """What a budget is of: where the policy has it, the unit of a row's amounts, what to say without one."""
+
+    of: Callable[[Policy], Mapping[str, Mapping[str, float]]]
+    amounts_per_unit: int
+    missing: str
+
+
+GPU_HOURS: Final = Kind(
+    of=lambda policy: policy.gpu_hour_budgets,
+    amounts_per_unit=MICRO_PER_GPU * MS_PER_HOUR,
+    missing=NO_BUDGET,
+)
+MONEY: Final = Kind(
+    of=lambda policy: policy.money_budgets,
+    amounts_per_unit=MICRO_PER_GPU * MS_PER_HOUR * NANO,
+    missing=NO_MONEY,
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Burned:
-    """One budget: GPU-hours agreed and burned, and which part of its period has passed."""
+    """One budget: what was agreed and burned, and which part of its period has passed."""
 
     budget: float
-    hours: float
+    burned: float
     passed: float
     lower_bound: bool
 
     @property
     def forecast(self) -> float:
-        """GPU-hours at the end of the period at the pace so far."""
-        return self.hours / self.passed
+        """What will be burned at the end of the period at the pace so far."""
+        return self.burned / self.passed
 
 
-def of_budgets(figure: Callable[[Burned], float], *, forecast: bool = False) -> Compute:
+def of_budgets(
+    figure: Callable[[Burned], float], *, kind: Kind = GPU_HOURS, forecast: bool = False
+) -> Compute:
     """A `compute` that tells a figure of each team's budgets, with the label `period`."""
 
     def sample(labels: Mapping[str, str], budget: Burned) -> Sample:
         few = forecast and budget.passed < _SOON
         return Sample(labels=labels, value=figure(budget), lower_bound=budget.lower_bound, few=few)
 
-    return _of_groups(sample)
+    return _of_groups(sample, kind)
 
 
 def _agreed(labels: Mapping[str, str], budget: Burned) -> Sample:
     return Sample(labels=labels, value=budget.budget)
 
 
-def _of_groups(sample: Callable[[Mapping[str, str], Burned], Sample]) -> Compute:
+def _of_groups(sample: Callable[[Mapping[str, str], Burned], Sample], kind: Kind) -> Compute:
     """A sample for each period of each group; teams without any budget have none, with the reason."""
 
     def compute(rows: Sequence[Row], ask: Ask) -> list[Sample]:
         samples = []
         for labels, members in grouped(rows, ask.by):
             found = [
-                sample({**labels, "period": period}, budget) for period, budget in _budgets(members, ask)
+                sample({**labels, "period": period}, budget)
+                for period, budget in _budgets(members, ask, kind)
             ]
-            samples += found or [Sample.undefined(labels, NO_BUDGET)]
-        return samples or [Sample.undefined({}, NO_BUDGET)]
+            samples += found or [Sample.undefined(labels, kind.missing)]
+        return samples or [Sample.undefined({}, kind.missing)]
 
     return compute
 
 
-def _budgets(members: Sequence[Row], ask: Ask) -> Iterator[tuple[str, Burned]]:
+def _budgets(members: Sequence[Row], ask: Ask, kind: Kind) -> Iterator[tuple[str, Burned]]:
     """The budgets of a group of teams by period, added up; a team that held nothing has burned nothing."""
     for period in PERIODS:
         by_team = {
             row["team"]: budgets[period]
             for row in members
-            if period in (budgets := ask.policy.gpu_hour_budgets.get(str(row["team"]), {}))
+            if period in (budgets := kind.of(ask.policy).get(str(row["team"]), {}))
         }
         if not by_team:
             continue
@@ -113,11 +186,12 @@ def _budgets(members: Sequence[Row], ask: Ask) -> Iterator[tuple[str, Burned]]:
             period,
             Burned(
                 budget=sum(by_team.values()),
-                hours=amount / MICRO_PER_GPU / MS_PER_HOUR,
+                burned=amount / kind.amounts_per_unit,
                 passed=(ask.as_of_ms - going_on.start_ms) / (going_on.end_ms - going_on.start_ms),
                 lower_bound=any(whole(row, "unmeasured") for row in own),
             ),
         )
 
 
-agreed: Final = _of_groups(_agreed)
+agreed: Final = _of_groups(_agreed, GPU_HOURS)
+agreed_money: Final = _of_groups(_agreed, MONEY)

@@ -7,6 +7,7 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Any, Protocol, TypeAlias
 
+from analytics.chargeback.month_statement import MonthStatement
 from analytics.describe import looks_back
 from domain.checkpoint import CheckpointReport
 from domain.metric import Metric, Sample
@@ -237,6 +238,12 @@ class Answers(Protocol):
 
     def chargeback(self, month: str, question: Question) -> Record:
         """The statement of a month, or of its days until now; `by` None asks for every line."""
+
+    def month_statement(self, month: str, question: Question) -> MonthStatement:
+        """The same with its exact lines, for files; `by` does not count."""
+
+    def close_month(self, month: str, *, who: str, reason: str = "") -> Record:
+        """Close a month for good; gives its fingerprint. RefusedError where it may not be closed."""
 
     def quota_proposals(self, as_of_ms: int | None = None) -> Listing:
         """Every quota proposal that was made by then, newest first."""

@@ -13,9 +13,10 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Send
 from starlette.types import Scope as AsgiScope
 
-from api import checkpoints, formats
+from api import checkpoints, closing, formats, who
 from api.answers import Answers
 from api.auth import Auth, Caller
+from api.exports import route as export
 from api.openapi import describe
 from api.problem import of_http_error, of_product_error, of_unexpected_error, problem
 from api.readiness import verbose
@@ -44,6 +45,9 @@ def create_app(api: Api) -> ASGIApp:
     routes = [Route(route.path, _handler(api, route), methods=["GET"]) for route in ROUTES]
     routes += [
         Route(checkpoints.PATH, _tell_checkpoint(api), methods=["POST"]),
+        Route(export.PATH, _export(api), methods=["GET"]),
+        Route(closing.PATH, _close(api), methods=["POST"]),
+        Route(who.PATH, _viewer(api), methods=["GET"]),
         Route("/openapi.json", _openapi(api), methods=["GET"]),
         Route("/metrics", _metrics(api), methods=["GET"]),
         Route("/livez", _livez, methods=["GET"]),
@@ -82,6 +86,14 @@ def _handler(api: Api, route: ApiRoute) -> Callable[[Request], Response]:
     return handle
 
 
+def _export(api: Api) -> Callable[[Request], Response]:
+    def handle(request: Request) -> Response:
+        viewer = api.auth.viewer(_caller(request))
+        return export.file_response(api.scope(api.answers, viewer), request)
+
+    return handle
+
+
 def _tell_checkpoint(api: Api) -> Callable[[Request], Awaitable[Response]]:
     async def handle(request: Request) -> Response:
         # Who it is comes first: nobody else's body is read.
@@ -93,6 +105,25 @@ def _tell_checkpoint(api: Api) -> Callable[[Request], Awaitable[Response]]:
             return checkpoints.take(answers, viewer, report, instance=request.url.path)
 
         return await run_in_threadpool(take)
+
+    return handle
+
+
+def _close(api: Api) -> Callable[[Request], Awaitable[Response]]:
+    async def handle(request: Request) -> Response:
+        viewer, month = api.auth.viewer(_caller(request)), request.path_params["month"]
+        closing.check_role(viewer, month)
+        reason = closing.reason_of(await checkpoints.body_of(request))
+        return await run_in_threadpool(closing.take, api.scope(api.answers, viewer), viewer, month, reason)
+
+    return handle
+
+
+def _viewer(api: Api) -> Callable[[Request], Response]:
+    def handle(request: Request) -> Response:
+        return Response(
+            formats.to_json(who.record(api.auth.viewer(_caller(request)))), media_type=formats.JSON
+        )
 
     return handle
 

@@ -9,6 +9,7 @@ import msgspec
 import polars as pl
 
 from api.answers import Record, flat_rows
+from api.exports.comma_separated import inert
 
 JSON = "application/json"
 CSV = "text/csv"
@@ -27,12 +28,15 @@ def columns(rows: Sequence[Record]) -> list[str]:
 
 
 def to_csv(document: Record) -> bytes:
-    """CSV with a header; a value that is null is an empty field."""
+    """CSV with a header; a value that is null is an empty field, and no text is a formula."""
     rows = flat_rows(document)
     text = io.StringIO()
     writer = csv.DictWriter(text, columns(rows), restval="", lineterminator="\n")
     writer.writeheader()
-    writer.writerows(rows)
+    writer.writerows(
+        {name: inert(value) if isinstance(value, str) else value for name, value in row.items()}
+        for row in rows
+    )
     return text.getvalue().encode()
 
 

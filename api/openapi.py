@@ -2,8 +2,10 @@
 
 from collections.abc import Sequence
 
-from api import checkpoints
+from api import checkpoints, closing, who
+from api.exports import route as export
 from api.formats import PROBLEM
+from api.parameters import Parameter
 from api.routes import ApiRoute
 from api.schemas import INSTANT, SCHEMAS, TEXT, Schema, list_of
 
@@ -15,9 +17,16 @@ def describe(routes: Sequence[ApiRoute], *, base_url: str, version: str) -> Sche
         "info": {"title": "gpuledger", "version": version},
         "servers": [{"url": base_url}] if base_url else [],
         "paths": {route.path: {"get": _operation(route)} for route in routes}
-        | {checkpoints.PATH: {"post": checkpoints.operation(TEXT, INSTANT)}},
+        | {checkpoints.PATH: {"post": checkpoints.operation(TEXT, INSTANT)}}
+        | {closing.PATH: {"post": closing.operation()}}
+        | {export.PATH: {"get": _export()}}
+        | {who.PATH: {"get": who.operation()}},
         "components": {"schemas": SCHEMAS},
     }
+
+
+def _export() -> Schema:
+    return export.operation() | {"parameters": _parameters(export.PARAMETERS, "month")}
 
 
 def _operation(route: ApiRoute) -> Schema:
@@ -30,14 +39,14 @@ def _operation(route: ApiRoute) -> Schema:
     return {
         "operationId": route.name,
         "summary": route.summary,
-        "parameters": _parameters(route),
+        "parameters": _parameters(route.parameters, route.path_parameter),
         "responses": {"200": {"description": "The answer", "content": content}}
         | {status: {"description": text, "content": problem} for status, text in refusals.items()},
     }
 
 
-def _parameters(route: ApiRoute) -> list[Schema]:
-    in_path = [{"name": route.path_parameter, "in": "path", "required": True, "schema": TEXT}]
+def _parameters(parameters: Sequence[Parameter], path_parameter: str) -> list[Schema]:
+    in_path = [{"name": path_parameter, "in": "path", "required": True, "schema": TEXT}]
     in_query = [
         {
             "name": parameter.name,
@@ -46,6 +55,6 @@ def _parameters(route: ApiRoute) -> list[Schema]:
             "schema": list_of(parameter.schema) if parameter.many else parameter.schema,
         }
         | ({"style": "form", "explode": False} if parameter.many else {})
-        for parameter in route.parameters
+        for parameter in parameters
     ]
-    return (in_path if route.path_parameter else []) + in_query
+    return (in_path if path_parameter else []) + in_query

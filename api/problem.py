@@ -10,7 +10,14 @@ from starlette.responses import Response
 
 from api.auth import UnauthenticatedError
 from api.formats import PROBLEM
-from domain.errors import ForbiddenError, NotYetError, ProductError, UnreachableError, UsageError
+from domain.errors import (
+    ForbiddenError,
+    NotYetError,
+    ProductError,
+    RefusedError,
+    UnreachableError,
+    UsageError,
+)
 
 log = logging.getLogger("gpuledger.api")
 
@@ -18,6 +25,7 @@ _STATUS = (
     (UnauthenticatedError, HTTPStatus.UNAUTHORIZED),
     (ForbiddenError, HTTPStatus.FORBIDDEN),
     (UsageError, HTTPStatus.BAD_REQUEST),
+    (RefusedError, HTTPStatus.CONFLICT),
     (UnreachableError, HTTPStatus.SERVICE_UNAVAILABLE),
 )
 

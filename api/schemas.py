@@ -215,6 +215,7 @@ _STATEMENT_FIGURES: Schema = {
         for name in ("", "held_", "not_useful_", *(f"{cause}_" for cause in Cause), "unattributed_")
     },
     "causes_lower_bound": {**_FLAG, "description": "Useful and not useful are at least that."},
+    "correction_gpu_hours": _NUMBER | {"description": "Learnt of closed months; in the other figures too."},
     "loss_adjustment_gpu_hours": _NUMBER
     | {"description": "Booked as useful on an earlier day, and not any more: already taken off useful."},
     **dict.fromkeys(COSTS, _AMOUNT),
@@ -224,6 +225,11 @@ _STATEMENT_FIGURES: Schema = {
         _AMOUNT | {"description": "Worth at the pool's average effective price; in no sum of costs."},
     ),
 }
+CHECK = _object(
+    dict.fromkeys(("name", "left", "right", "words"), TEXT)
+    | dict.fromkeys(("holds", "may_be_forced", "forced"), _FLAG)
+)
+CLOSED_MONTH = _object({**dict.fromkeys(("sha256", "closed_by", "reason"), TEXT), "closed_at": INSTANT})
 
 SCHEMAS: Schema = {
     "Problem": _object(
@@ -334,11 +340,16 @@ SCHEMAS: Schema = {
             "unused_commitment_gpu_hours": _NUMBER,
             "from_unassigned_gpu_hours": _NUMBER
             | {"description": "lent = borrowed - this: from no holder's quota; null under a filter"},
+            "closed": CLOSED_MONTH | {"type": ["object", "null"]},
             "hints": _HINTS,
             "by_kind": list_of(_object({"kind": TEXT, **_STATEMENT_FIGURES})),
+            "corrections": list_of(_object({"of_month": TEXT, **_STATEMENT_FIGURES}))
+            | {"description": "What was learnt of closed months, by month; it is in the lines and the total"},
             "total": _object(_STATEMENT_FIGURES | {"unit_cost": _NUMBER, "unit_cost_upper_bound": _FLAG}),
             "books": {"type": ["object", "null"], "additionalProperties": {"type": "number"}}
             | {"description": "capacity = held + idle + unavailable - overlap; null under a filter"},
+            "checks": list_of(CHECK)
+            | {"description": "The reconciliation of a month that is over; none under a filter"},
             "unknown": list_of(
                 _object(
                     {

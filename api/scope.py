@@ -13,6 +13,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from analytics.chargeback.month_statement import MonthStatement
 from analytics.folding import OTHERS
 from api.alerts import NEVER_EVALUATED, may_hear
 from api.answers import (
@@ -25,7 +26,8 @@ from api.answers import (
     Record,
     ReportQuestion,
 )
-from api.viewer import Viewer
+from api.finance_scope import FinanceAnswers
+from api.viewer import Role, Viewer
 from api.why import folded
 from domain.checkpoint import CheckpointReport
 from domain.errors import ForbiddenError
@@ -41,6 +43,8 @@ Scope: TypeAlias = Callable[[Answers, Viewer], Answers]
 
 def scoped(answers: Answers, viewer: Viewer) -> Answers:
     """The answers as that viewer may see them."""
+    if viewer.role is Role.FINANCE:
+        return FinanceAnswers(answers)
     if viewer.sees_all_teams:
         return answers
     # Groups may still be named after a team's earlier name.
@@ -113,6 +117,28 @@ class ResearcherAnswers:
         teams = filters.get("team", tuple(sorted(self._viewer.teams))) or ("",)
         statement = self._all.chargeback(month, replace(question, filters={**filters, "team": teams}))
         return statement | {"hints": list(self.hints(filters))}
+
+    def month_statement(self, month: str, question: Question) -> MonthStatement:
+        """
+        The lines of own teams, without what is told of the whole month.
+
+        Raises:
+            ForbiddenError: the question filters on a foreign team.
+        """
+        filters = self._present(question.filters)
+        self._check_teams(filters)
+        teams = filters.get("team", tuple(sorted(self._viewer.teams))) or ("",)
+        return self._all.month_statement(month, replace(question, filters={**filters, "team": teams}))
+
+    def close_month(self, month: str, *, who: str, reason: str = "") -> Record:  # noqa: ARG002
+        """
+        Not a researcher's.
+
+        Raises:
+            ForbiddenError: always.
+        """
+        message = f"month {month!r}: the role {self._viewer.role} closes no months; finance and admin do"
+        raise ForbiddenError(message)
 
     def quota_proposals(self, as_of_ms: int | None = None) -> Listing:
         """Proposals for holders with an own team in them; what foreign teams run has no name."""

@@ -7,6 +7,7 @@ Writes the pages that are made from code: `make docs`. With `--check` it only co
     docs/series.md       from the labels of what is exported
     deploy/prometheus/, deploy/grafana/   what `gpuledger rules` and `gpuledger grafana` write
     docs/runbooks/       the table in each, from the declaration of its alert
+    docs/export-columns.md   from the columns of a month's files
 """
 
 import re
@@ -27,6 +28,9 @@ from alerts.rules import rules_file
 from alerts.series import Site, page
 from analytics.describe import metrics_markdown
 from analytics.metrics import REGISTRY
+from api.exports.detail import detail_fields
+from api.exports.focus import focus_fields
+from api.exports.table import Column, Kind
 from domain.policy import Policy
 from service.cli import app
 from store.embedded import Store
@@ -42,6 +46,18 @@ _DATA_MODEL_HEAD = """# Data model
 
 Tables hold facts and what is derived from them; views are what metrics read.
 Names that end in `_ms` are instants: milliseconds since the epoch, UTC.
+"""
+_MONEY_DIGITS = 2
+_EXPORTS_HEAD = """# Columns of a month's files
+
+What [finance.md](finance.md) says in words. Amounts have the decimals of their currency; here those of EUR.
+A value that is not known is empty, and never 0. A cell of text that begins as a formula does (`=`, `+`, `-`,
+`@`, a tab or a line break) has an apostrophe in front of it in CSV.
+"""
+_FOCUS_HEAD = """## FOCUS 1.4
+
+Cost and Usage with split cost allocation, as CSV; columns that begin with `x_` are ours and hold what they
+hold above.
 """
 _COLUMNS = """
 select table_name, column_name, data_type, is_nullable
@@ -131,9 +147,30 @@ def deployed() -> dict[str, str]:
     return {f"../deploy/{name}": text for name, text in files.items()}
 
 
+def export_columns() -> str:
+    """The page of what stands in each column of a month's files."""
+    parts = [_EXPORTS_HEAD, "## CSV, Parquet, and the sheet `detail`\n"]
+    parts.append(_columns_table([field.column for field in detail_fields(_MONEY_DIGITS)]))
+    parts.append(_FOCUS_HEAD)
+    parts.append(_columns_table([field.column for field in focus_fields(_MONEY_DIGITS)]))
+    return "\n".join(parts)
+
+
+def _columns_table(columns: list[Column]) -> str:
+    lines = ["| column | holds | what |", "|---|---|---|"]
+    for column in columns:
+        holds = f"{column.kind}, {column.digits} decimals" if column.kind is Kind.DECIMAL else column.kind
+        lines.append(f"| `{column.name}` | {holds} | {column.about} |")
+    return "\n".join(lines) + "\n"
+
+
 PAGES: dict[str, Callable[[], str]] = {
-    "cli.md": cli, "data-model.md": data_model, "metrics.md": metrics, "series.md": series,
-}  # fmt: skip
+    "cli.md": cli,
+    "data-model.md": data_model,
+    "export-columns.md": export_columns,
+    "metrics.md": metrics,
+    "series.md": series,
+}
 
 
 def main(arguments: list[str]) -> int:

@@ -10,7 +10,8 @@ Every error that the product raises on purpose.
     |   |-- RecordingError        3: a recording's file cannot be read
     |   |-- StoreError            3: the store cannot do what was asked
     |   |   `-- StoreBrokenError  3: its file cannot be read or written now; open it again
-    |   `-- PolicyError           3: a threshold makes no sense
+    |   |-- PolicyError           3: a threshold makes no sense
+    |   `-- RefusedError          3: what is known forbids it, for example a month that does not balance
     |-- ForbiddenError            4: the viewer may not see or do this
     `-- UnreachableError          5: another part or system does not answer
         `-- NotYetError           5: it does not know yet; ask it again
@@ -67,6 +68,10 @@ class StoreBrokenError(StoreError):
 
 class PolicyError(DataError):
     """A threshold makes no sense, for example a half-life that is not positive."""
+
+
+class RefusedError(DataError):
+    """What is known forbids what was asked, for example to close a month that does not balance."""
 
 
 class ForbiddenError(ProductError):

@@ -38,6 +38,7 @@ class Unit(StrEnum):
     PREEMPTIONS = "preemptions"
     PERMILLE = "permille"
     READINGS = "readings"
+    MONEY = "money"
 
 
 # Prometheus wants base units: what people read in hours or days is exported in seconds.

@@ -6,6 +6,8 @@ in decimals. It becomes a Decimal once, when it is rounded or apportioned to the
 """
 
 import fnmatch
+import hashlib
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,6 +25,8 @@ MICRO_GPU_MS_PER_GPU_HOUR: Final = MICRO_PER_GPU * MS_PER_HOUR
 # ISO 4217, table A.1: those whose minor unit is not a hundredth.
 _DIGITS: Final = {"BHD": 3, "CLP": 0, "ISK": 0, "JOD": 3, "JPY": 0, "KRW": 0, "KWD": 3, "OMR": 3, "TND": 3,
                   "VND": 0}  # fmt: skip
+# Two prices of a book of a thousand have the same fingerprint once in 500 million books.
+_REFERENCE_DIGITS: Final = 12
 Name = TypeVar("Name", str, tuple[str, ...])
 Exact: TypeAlias = int | Fraction
 
@@ -58,6 +62,15 @@ class Currency:
         '4.00'
         """
         return Decimal(minor).scaleb(-self.digits)
+
+    def units(self, amount: Decimal) -> int:
+        """
+        An amount in minor units; it has no decimals beyond them.
+
+        >>> Currency.of("EUR").units(Decimal("4.00"))
+        400
+        """
+        return int(amount.scaleb(self.digits))
 
     def minor(self, exact: Fraction) -> int:
         """
@@ -129,10 +142,16 @@ class CapacityType(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sku:
-    """What is priced: a GPU of a model, on a node of a flavor, with labels, bought in some way."""
+    """
+    What is priced: a GPU of a model, on a node of a flavor and node pool, with labels, bought in some way.
+
+    `mig_profile` is the one into which all GPUs of the node are cut; empty where they are not, or differ.
+    """
 
     gpu_model: str
     flavor: str = ""
+    pool: str = ""
+    mig_profile: str = ""
     capacity_type: CapacityType = CapacityType.ON_DEMAND
     node_labels: frozenset[tuple[str, str]] = frozenset()
 
@@ -152,6 +171,8 @@ class Price:
     effective: Decimal | None = None
     gpu_model: str = "*"
     flavor: str = "*"
+    pool: str = "*"
+    mig_profile: str = "*"
     capacity_type: CapacityType | None = None
     node_labels: frozenset[tuple[str, str]] = frozenset()
     valid_to_ms: int | None = None
@@ -177,9 +198,22 @@ class Price:
         return self.contracted_price if self.effective is None else self.effective
 
     @property
-    def conditions(self) -> tuple[frozenset[tuple[str, str]], str, str, str]:
+    def reference(self) -> str:
+        """What a line calls this row: a fingerprint of all that it says, the same in every price book."""
+        told: list[object] = [self.valid_from_ms, self.valid_to_ms, *self.conditions[1:]]
+        told += [None if each is None else f"{each.normalize():f}" for each in self._amounts]
+        told += sorted(map(list, self.node_labels))
+        return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:_REFERENCE_DIGITS]
+
+    @property
+    def _amounts(self) -> tuple[Decimal | None, ...]:
+        return self.listed, self.contracted, self.effective
+
+    @property
+    def conditions(self) -> tuple[frozenset[tuple[str, str]], str, str, str, str, str]:
         """Which SKUs it is for."""
-        return self.node_labels, self.flavor, self.capacity_type or "*", self.gpu_model
+        bought = self.capacity_type or "*"
+        return self.node_labels, self.flavor, self.pool, self.mig_profile, bought, self.gpu_model
 
     def holds(self, sku: Sku, at_ms: int) -> bool:
         """Whether it is for that SKU at that instant."""
@@ -188,14 +222,17 @@ class Price:
             and (self.valid_to_ms is None or at_ms < self.valid_to_ms)
             and self.node_labels <= sku.node_labels
             and fnmatch.fnmatchcase(sku.flavor, self.flavor)
+            and fnmatch.fnmatchcase(sku.pool, self.pool)
+            and fnmatch.fnmatchcase(sku.mig_profile, self.mig_profile)
             and self.capacity_type in {None, sku.capacity_type}
             and fnmatch.fnmatchcase(sku.gpu_model, self.gpu_model)
         )
 
-    def rank(self) -> tuple[int, bool, bool, bool, int]:
-        """How closely it names its SKUs: labels, flavor, way of buying, model; then the newest."""
-        labels, flavor, bought, model = self.conditions
-        return len(labels), flavor != "*", bought != "*", model != "*", self.valid_from_ms
+    def rank(self) -> tuple[int, bool, bool, bool, bool, bool, int]:
+        """How closely it names its SKUs: labels, flavor, pool, profile, buying, model; then the newest."""
+        labels, *patterns = self.conditions
+        flavor, pool, profile, bought, model = (pattern != "*" for pattern in patterns)
+        return len(labels), flavor, pool, profile, bought, model, self.valid_from_ms
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +271,7 @@ class PriceBook:
         found = [price for price in self.prices if price.holds(sku, at_ms)]
         if not found:
             message = (
-                f"price book: no price for model {sku.gpu_model!r}, flavor {sku.flavor!r},"
+                f"price book: no price for model {sku.gpu_model!r}, flavor {sku.flavor!r}, pool {sku.pool!r},"
                 f" {sku.capacity_type} at {format_instant(at_ms)}; add a row that holds then"
             )
             raise PolicyError(message)

@@ -156,6 +156,8 @@ class Policy:
     quota_proposal_expires_after: timedelta = timedelta(days=7)
     # GPU-hours that a team may hold in a day, week or month of the billing zone, by team and by that word.
     gpu_hour_budgets: dict[str, dict[str, float]] = field(default_factory=dict)
+    # Likewise in the currency of the statement.
+    money_budgets: dict[str, dict[str, float]] = field(default_factory=dict)
     budget_zone: tzinfo = _UTC
     # Limits of alerts, by the alert's name, in the unit of its metric; those that are other settings
     # are set there.
@@ -202,11 +204,13 @@ class Policy:
         for name, limit in self.alert_limits.items():
             if not isfinite(limit):
                 yield f"alert_limits.{name}", limit, "a number"
-        for team, budgets in self.gpu_hour_budgets.items():
-            for period, hours in budgets.items():
-                if period not in PERIODS or not hours > 0:
-                    expected = f"one of {', '.join(PERIODS)} with GPU-hours above 0"
-                    yield f"gpu_hour_budgets.{team}.{period}", hours, expected
+        for name, what in (("gpu_hour_budgets", "GPU-hours"), ("money_budgets", "an amount")):
+            given: dict[str, dict[str, float]] = getattr(self, name)
+            for team, budgets in given.items():
+                for period, amount in budgets.items():
+                    if period not in PERIODS or not amount > 0:
+                        expected = f"one of {', '.join(PERIODS)} with {what} above 0"
+                        yield f"{name}.{team}.{period}", amount, expected
 
     def stale_after(self, kind: str) -> timedelta:
         """

@@ -1,11 +1,13 @@
 """Answers every question from the store: metrics, workloads, teams, sources."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from collections.abc import Set as AbstractSet
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 from analytics.chargeback.agreement import Agreement
+from analytics.chargeback.month_statement import MonthStatement
 from analytics.evaluate import Rows, evaluate, exported_asks
 from analytics.folding import evaluate_seen
 from analytics.metrics import REGISTRY
@@ -21,6 +23,7 @@ from domain.window import MS_PER_SECOND, Clock, Window, format_instant
 from service import (
     alert_documents,
     chargeback,
+    closing,
     fault_rows,
     gaps,
     observation,
@@ -35,10 +38,12 @@ from service import (
 )
 from service.alarms import Alarms
 from service.checkpoints import Checkpoints
+from service.closing import Closer
 from service.kueue_checks import KueueChecks
 from service.quota_settings import QuotaSettings
 from service.reading import Reader
 from service.sources import Mark
+from service.statements import fitting, statement_of
 from store.embedded import Store
 
 # One row per team that had submitted work before $as_of_ms.
@@ -88,6 +93,8 @@ class Answers:
     # Only where clusters are read there is somebody to take it in.
     checkpoints: Checkpoints | None = None
     kueue_checks: KueueChecks | None = None
+    # While it is entered nobody else brings the books up to date.
+    alone: Callable[[], AbstractContextManager[object]] = nullcontext
 
     def registry(self) -> Mapping[str, Metric]:
         """Every metric by name."""
@@ -178,6 +185,36 @@ class Answers:
             tenancy=self.tenancy,
         )
         return statement | {"hints": list(self.hints(question.filters))}
+
+    def month_statement(self, month: str, question: Question) -> MonthStatement:
+        """The same with its exact lines; raises UsageError where there is no such month."""
+        filters = self._present_names(question.filters)
+        statement = statement_of(
+            self.store,
+            self.agreement,
+            self.policy,
+            label=month,
+            as_of_ms=self.as_of_ms(question.as_of_ms),
+            tenancy=self.tenancy,
+            clusters=filters.get("cluster", ()),
+        )
+        return fitting(statement, filters, self.tenancy)
+
+    @property
+    def closer(self) -> Closer:
+        """Who closes months."""
+        return Closer(
+            store=self.store,
+            agreement=self.agreement,
+            policy=self.policy,
+            tenancy=self.tenancy,
+            clock=self.clock,
+            alone=self.alone,
+        )
+
+    def close_month(self, month: str, *, who: str, reason: str = "") -> Record:
+        """Close a month for good; raises RefusedError where it is closed, not over, or does not balance."""
+        return closing.record(self.closer.close(month, who=who, reason=reason))
 
     def quota_proposals(self, as_of_ms: int | None = None) -> Listing:
         """Every quota proposal that was made by then, newest first."""

@@ -9,8 +9,10 @@ from domain.policy import Policy
 from domain.tenant import Tenancy
 from domain.window import Clock
 from service.activity import Activity
+from service.corrections import Corrections
 from service.denials import Denials
 from service.fairness import Fairness
+from service.node_prices import NodePrices
 from service.quota import Proposer
 from service.quota_settings import QuotaSettings
 from service.refresh import Refresher
@@ -95,6 +97,8 @@ def books_of(
             Wastage(store, policy),
             Fairness(store, policy),
             Proposer(store, policy, agreement or Agreement(), quotas or QuotaSettings()),
+            Corrections(store, tenancy),
+            NodePrices(store, policy, agreement or Agreement()),
         ),
         clock=clock,
     )

@@ -10,13 +10,13 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
+from analytics.chargeback.line import Causes
 from domain.calendar import Period
 from store.embedded import Store
 
 LOSS_ADJUSTMENT: Final = "loss_adjustment"
 # Day, kind, cluster, team, project, user, queue, model: as in `analytics.chargeback.statement.DIMENSIONS`.
 Key: TypeAlias = tuple[str, ...]
-Causes: TypeAlias = Mapping[str, int]
 
 # One row per day, owner, model, cause and whether it corrects an earlier day. `since_ms` is the start
 # of the day from which on the present cause counts; before it the earlier one does. `known_ms` is the first

@@ -67,6 +67,7 @@ _NODES: Final = (ObjectKind.NODE, ObjectKind.RESOURCE_SLICE)
 MADE_OF: Final[Mapping[str, tuple[ObjectKind, ...]]] = {
     "node_span": _NODES,
     "node_device": _NODES,
+    "node_price": _NODES,
     "pool_span": (*_NODES, *_QUOTAS, ObjectKind.RESOURCE_FLAVOR),
     "workload": (ObjectKind.POD,),
     "holding": (ObjectKind.POD,),

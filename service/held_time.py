@@ -74,6 +74,14 @@ _BOUGHT: Final = {
     ("cloud.google.com/gke-provisioning", "spot"): CapacityType.SPOT,
     ("kubernetes.azure.com/scalesetpriority", "spot"): CapacityType.SPOT,
 }
+# How clouds and Karpenter call the pool of a node.
+_POOLS: Final = (
+    "karpenter.sh/nodepool",
+    "cloud.google.com/gke-nodepool",
+    "eks.amazonaws.com/nodegroup",
+    "kubernetes.azure.com/agentpool",
+)
+_MIG: Final = "nvidia.com/mig-"
 _NODE = msgspec.json.Decoder(Node)
 _FLAVOR = msgspec.json.Decoder(ResourceFlavor)
 Labels = Mapping[str, str]
@@ -127,14 +135,16 @@ def node_stretches(store: Store, window: Window, priced_labels: Collection[str])
         cluster = str(told["cluster"])
         if cluster not in described:
             described[cluster] = _Cluster(store, cluster)
-        for start_ms, end_ms, labels in described[cluster].labelled(told):
+        for start_ms, end_ms, labels, profile in described[cluster].labelled(told):
             found.append(
                 NodeStretch(
                     cluster=cluster,
                     node=told["node"],
                     sku=Sku(
                         gpu_model=told["gpu_model"],
-                        flavor=described[cluster].flavor(labels),
+                        flavor=described[cluster].flavor(labels, start_ms),
+                        pool=next((labels[key] for key in _POOLS if key in labels), ""),
+                        mig_profile=profile,
                         capacity_type=capacity_type(labels),
                         node_labels=frozenset((key, labels[key]) for key in priced_labels if key in labels),
                     ),
@@ -158,35 +168,58 @@ def capacity_type(labels: Labels) -> CapacityType:
     return next((_BOUGHT[label] for label in labels.items() if label in _BOUGHT), CapacityType.ON_DEMAND)
 
 
+def mig_profile(gpu_capacity: Mapping[str, object]) -> str:
+    """
+    The profile into which all GPUs of a node are cut; empty where they are whole, or cut in several ways.
+
+    >>> mig_profile({"nvidia.com/mig-1g.5gb": 56}), mig_profile({"nvidia.com/gpu": 8})
+    ('1g.5gb', '')
+    """
+    cut = {name.removeprefix(_MIG) for name, count in gpu_capacity.items() if count}
+    return next(iter(cut)) if len(cut) == 1 and all(f"{_MIG}{name}" in gpu_capacity for name in cut) else ""
+
+
 class _Cluster:
     """What the nodes and flavors of a cluster say of themselves."""
 
     def __init__(self, store: Store, cluster: str) -> None:
-        self._labels: dict[str, list[tuple[int, Labels]]] = defaultdict(list)
-        self._flavors: dict[str, Labels] = {}
+        self._nodes: dict[str, list[tuple[int, Labels, str]]] = defaultdict(list)
+        self._flavors: dict[str, list[tuple[int, Labels]]] = defaultdict(list)
         for description in store.descriptions(cluster, (ObjectKind.NODE, ObjectKind.RESOURCE_FLAVOR)):
             if description.kind is ObjectKind.NODE:
-                labels = _NODE.decode(description.body).labels
-                self._labels[description.name].append((description.from_ms, labels))
+                node = _NODE.decode(description.body)
+                said = (description.from_ms, node.labels, mig_profile(node.gpu_capacity))
+                self._nodes[description.name].append(said)
             else:
-                self._flavors[description.name] = _FLAVOR.decode(description.body).node_labels
-        for told in self._labels.values():
+                wanted = _FLAVOR.decode(description.body).node_labels
+                self._flavors[description.name].append((description.from_ms, wanted))
+        for nodes in self._nodes.values():
+            nodes.sort(key=lambda each: each[0])
+        for told in self._flavors.values():
             told.sort(key=lambda each: each[0])
+        # A flavor is taken for what it was first seen as before; only a later change cuts time.
+        self._flavors_change = sorted({at for told in self._flavors.values() for at, _ in told[1:]})
 
-    def labelled(self, row: Mapping[str, Any]) -> Iterator[tuple[int, int | None, Labels]]:
-        """The stretch, cut where the node's labels change."""
+    def labelled(self, row: Mapping[str, Any]) -> Iterator[tuple[int, int | None, Labels, str]]:
+        """The stretch with labels and MIG profile, cut where the node's, or labels of flavors, change."""
         start_ms, end_ms = row["start_ms"], row["end_ms"]
-        told = self._labels.get(row["node"], [])
-        inside = [at for at, _ in told if start_ms < at and (end_ms is None or at < end_ms)]
+        told = self._nodes.get(row["node"], [])
+        changes = [*(at for at, _, _ in told), *self._flavors_change]
+        inside = [at for at in changes if start_ms < at and (end_ms is None or at < end_ms)]
         for left, right in pairwise([*_unique([start_ms, *inside]), end_ms]):
-            labels: Labels = next((labels for at, labels in reversed(told) if at <= left), {})
-            yield left, right, labels
+            nothing: tuple[Labels, str] = ({}, "")
+            then = next(((labels, profile) for at, labels, profile in reversed(told) if at <= left), nothing)
+            yield left, right, *then
 
-    def flavor(self, labels: Labels) -> str:
-        """The ResourceFlavor whose node labels fit most closely; empty where none names these nodes."""
+    def flavor(self, labels: Labels, at_ms: int) -> str:
+        """The ResourceFlavor whose node labels fit most closely then; empty where none names these nodes."""
+        then = {
+            name: next((wanted for at, wanted in reversed(told) if at <= at_ms), told[0][1])
+            for name, told in self._flavors.items()
+        }
         fitting = [
             (-len(wanted), name)
-            for name, wanted in self._flavors.items()
+            for name, wanted in then.items()
             if wanted and wanted.items() <= labels.items()
         ]
         return min(fitting)[1] if fitting else ""

@@ -10,10 +10,11 @@ from typing import Annotated, Any
 from zoneinfo import available_timezones
 
 import yaml
-from pydantic import AfterValidator, BeforeValidator, ValidationError
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, model_validator
 
-from analytics.chargeback.agreement import Agreement
+from analytics.chargeback.agreement import Agreement, CostCentre
 from analytics.chargeback.distribution import IdlePolicy
+from analytics.chargeback.extras import BorneBy, Preempted, SharedBy, SharedCost
 from analytics.chargeback.statement import Billing
 from domain.calendar import billing_zone
 from domain.errors import PolicyError, SettingsError, UsageError
@@ -23,6 +24,9 @@ from service.setting_types import Section
 
 _TABLE_SUFFIXES = frozenset({".csv"})
 _TEXT_SUFFIXES = frozenset({".yaml", ".yml"})
+# 365.25 days, as a year is over four of them.
+_HOURS_A_YEAR = 8766
+_AMORTISED_TO = Decimal("0.000001")
 
 
 def _from(value: object) -> object:
@@ -35,7 +39,7 @@ def _amount(value: object) -> object:
     return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
 
 
-def _decimal(value: object) -> object:
+def _decimal(value: object) -> Decimal:
     try:
         return Decimal(str(_amount(value)))
     except ArithmeticError as cause:
@@ -67,17 +71,40 @@ Amount = Annotated[Decimal, BeforeValidator(_decimal)]
 
 
 class PriceSettings(Section):
-    """A row of the price book, as `domain.money.Price`. A date begins with its day in the billing zone."""
+    """
+    A row of the price book, as `domain.money.Price`. A date begins with its day in the billing zone.
+
+    What was bought has `purchase` per GPU and the `years` over which it is written off, evenly by the hour,
+    in the place of `list`; `running` is what a GPU-hour costs beside, such as power and space.
+    """
 
     valid_from: Since
     valid_to: Since | None = None
     list: Amount
+    purchase: Amount | None = None
+    years: Amount | None = None
+    running: Amount = Decimal(0)
     contracted: Amount | None = None
     effective: Amount | None = None
     model: str = "*"
     flavor: str = "*"
+    pool: str = "*"
+    mig_profile: str = "*"
     capacity_type: CapacityType | None = None
     node_labels: dict[str, str] = {}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _amortised(cls, row: Any) -> Any:
+        if not isinstance(row, dict) or not {"purchase", "years", "running"} & row.keys():
+            return row
+        purchase, years = (_decimal(row.get(name) or 0) for name in ("purchase", "years"))
+        running = _decimal(row.get("running") or 0)
+        if "list" in row or not (purchase > 0 and years > 0 and running >= 0):
+            message = "either list, or purchase and years above 0 and, if at all, running"
+            raise ValueError(message)
+        hourly = purchase / (years * _HOURS_A_YEAR) + running
+        return row | {"list": str(hourly.quantize(_AMORTISED_TO))}
 
     def price(self, zone: tzinfo) -> Price:
         """
@@ -93,10 +120,62 @@ class PriceSettings(Section):
             effective=self.effective,
             gpu_model=self.model,
             flavor=self.flavor,
+            pool=self.pool,
+            mig_profile=self.mig_profile,
             capacity_type=self.capacity_type,
             node_labels=frozenset(self.node_labels.items()),
             valid_from_ms=_instant_ms(self.valid_from, zone),
             valid_to_ms=None if self.valid_to is None else _instant_ms(self.valid_to, zone),
+        )
+
+
+class CostCentreSettings(Section):
+    """What a team is booked on from a day on, as `analytics.chargeback.agreement.CostCentre`."""
+
+    code: str
+    valid_from: Since | None = None
+    valid_to: Since | None = None
+
+    def centre(self, zone: tzinfo) -> CostCentre:
+        """
+        The same in the words of the domain.
+
+        Raises:
+            UsageError: an instant is none.
+        """
+        return CostCentre(
+            code=self.code,
+            from_ms=0 if self.valid_from is None else _instant_ms(self.valid_from, zone),
+            to_ms=None if self.valid_to is None else _instant_ms(self.valid_to, zone),
+        )
+
+
+class SharedCostSettings(Section):
+    """A fixed monthly cost that teams share, as `analytics.chargeback.extras.SharedCost`."""
+
+    name: str
+    monthly: Amount
+    by: SharedBy = SharedBy.USE
+    valid_from: Since | None = None
+    valid_to: Since | None = None
+
+    def cost(self, zone: tzinfo) -> SharedCost:
+        """
+        The same in the words of the domain.
+
+        Raises:
+            PolicyError: the amount is negative.
+            UsageError: an instant is none.
+        """
+        if not (self.monthly.is_finite() and self.monthly >= 0):
+            message = f"{self.name}, monthly = {self.monthly}: expected a number of at least 0"
+            raise PolicyError(message)
+        return SharedCost(
+            name=self.name,
+            monthly=self.monthly,
+            by=self.by,
+            from_ms=0 if self.valid_from is None else _instant_ms(self.valid_from, zone),
+            to_ms=None if self.valid_to is None else _instant_ms(self.valid_to, zone),
         )
 
 
@@ -110,7 +189,11 @@ class MoneySettings(Section):
     distribute_unavailable: bool = False
     prices: tuple[PriceSettings, ...] = ()
     price_file: Path | None = None
-    cost_centres: dict[str, str] = {}
+    cost_centres: dict[str, str | tuple[CostCentreSettings, ...]] = {}
+    shared_costs: tuple[SharedCostSettings, ...] = ()
+    preempted: Preempted = Preempted.CHARGED
+    preempted_borne_by: BorneBy = BorneBy.NOBODY
+    close_coverage: Annotated[float, Field(ge=0, le=1)] = 0.99
 
     def agreement(self) -> Agreement:
         """
@@ -126,6 +209,21 @@ class MoneySettings(Section):
         except (PolicyError, UsageError) as cause:
             message = f"settings, money.prices: {cause}"
             raise SettingsError(message) from cause
+        try:
+            centres = {
+                team: (CostCentre(code=told),)
+                if isinstance(told, str)
+                else tuple(each.centre(zone) for each in told)
+                for team, told in self.cost_centres.items()
+            }
+        except UsageError as cause:
+            message = f"settings, money.cost_centres: {cause}"
+            raise SettingsError(message) from cause
+        try:
+            shared = tuple(each.cost(zone) for each in self.shared_costs)
+        except (PolicyError, UsageError) as cause:
+            message = f"settings, money.shared_costs: {cause}"
+            raise SettingsError(message) from cause
         return Agreement(
             currency=Currency.of(self.currency),
             book=book,
@@ -134,7 +232,11 @@ class MoneySettings(Section):
             billing=self.billing,
             idle=self.idle,
             unavailable_too=self.distribute_unavailable,
-            cost_centres=self.cost_centres,
+            cost_centres=centres,
+            close_coverage=self.close_coverage,
+            shared_costs=shared,
+            preempted=self.preempted,
+            preempted_borne_by=self.preempted_borne_by,
         )
 
 

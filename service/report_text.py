@@ -8,18 +8,19 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 from api.answers import Filters, Record
+from api.exports.comma_separated import inert
 from domain.window import parse_duration
 from service import words
 
 _UNITS: Final = {
-    **dict.fromkeys(("seconds", "ratio", "total", "per_second", "times", "jobs", "users", "readings"), ""),
+    **dict.fromkeys(
+        ("seconds", "ratio", "total", "per_second", "times", "jobs", "users", "readings", "money"), ""
+    ),
     "gpu_hours": "GPU-h",
     "gpus": "GPU",
     "per_1000_gpu_hours": "per 1,000 GPU-hours",
     "permille": "per mille",
 }
-# Characters with which a spreadsheet begins a formula (OWASP, CSV injection).
-_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
 # What the pages call a filter in their address, where they have a short word for it.
 _SHORT: Final = {"service_class": "class"}
 NO_ROWS: Final = "Nothing to show in this window."
@@ -89,7 +90,7 @@ def to_csv(document: Record) -> str:
                     [
                         *(document[name] for name in ("report", "as_of", "window", "coverage")),
                         section["key"],
-                        _inert(label),
+                        inert(label),
                         *(column[name] for name in ("key", "metric", "unit")),
                         *(cell[name] for name in ("value", "lower_bound", "few", "undefined_because")),
                         section.get("address", ""),
@@ -164,11 +165,6 @@ def _number(value: float, unit: str) -> str:
 
 def _escaped(text: str) -> str:
     return text.replace("|", "\\|").replace("\n", " ")
-
-
-def _inert(text: str) -> str:
-    """A text that a spreadsheet takes for a text."""
-    return f"'{text}" if text.startswith(_FORMULA) else text
 
 
 def _address(dashboard_url: str, document: Record, section: Record, filters: Filters) -> str:

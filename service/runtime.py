@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
-from importlib import metadata
 from types import TracebackType
 from typing import Self
 
@@ -27,6 +26,7 @@ from service.books import books_of
 from service.checkpoint_metrics import CheckpointPoller, checkpoint_pollers
 from service.checkpoints import Checkpoints
 from service.clocks import clock_of
+from service.close_orders import CloseOrders
 from service.collecting import Collectors
 from service.first_cut import FirstCut
 from service.gateways import Gateways
@@ -41,6 +41,7 @@ from service.recovery import open_store
 from service.schedule import Ticker
 from service.settings import Settings
 from service.stopping import Stop
+from service.version import version
 from service.weekly import WeeklyReports
 from store.embedded import Store
 from store.gate import Gate
@@ -51,14 +52,6 @@ _ORDERS_EVERY_SECONDS = 1
 _HOUSEKEEPING_EVERY_SECONDS = 3600
 _WEEKLY_CHECK_SECONDS = 3600
 _EXCHANGED = "reading pauses while the operator acts on the books; it goes on by itself"
-
-
-def version() -> str:
-    """The installed version of the product."""
-    try:
-        return metadata.version("gpuledger")
-    except metadata.PackageNotFoundError:
-        return "not installed"
 
 
 class Runtime:
@@ -96,6 +89,7 @@ class Runtime:
                 quotas=settings.quota,
                 alarms=self.alarms,
                 kueue_checks=KueueChecks(self.store, settings.kueue_metrics, SystemClock()),
+                alone=lambda: self._measuring,
                 checkpoints=Checkpoints(
                     self.store, watched, self._tell, SystemClock(), first_cut=self._first_cut
                 ),
@@ -302,7 +296,9 @@ class Runtime:
             clock=self.answers.clock,
             alone=lambda: self._measuring,
         )
-        orders.take(self.settings.orders_dir, {**self._keeper.handlers(), **quotas.handlers()})
+        closing = CloseOrders(self.answers.closer)
+        handlers = {**self._keeper.handlers(), **quotas.handlers(), **closing.handlers()}
+        orders.take(self.settings.orders_dir, handlers)
 
     def _keep_house(self) -> None:
         now_ms = SystemClock().now_ms()

@@ -191,6 +191,7 @@ class PolicySettings(Section):
     ageing_ratio: Ratio = _POLICY.ageing_ratio
     gpu_hour_budgets: dict[str, dict[str, float]] = {}
     alert_limits: dict[str, float] = {}
+    money_budgets: dict[str, dict[str, float]] = {}
     interactive_reserve_ratio: Ratio = _POLICY.interactive_reserve_ratio
     reserve_counts_preemptible: bool = _POLICY.reserve_counts_preemptible
     domination_ratio: Ratio = _POLICY.domination_ratio

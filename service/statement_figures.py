@@ -6,32 +6,19 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Final
 
-from analytics.chargeback.agreement import Agreement
-from analytics.chargeback.capacity import Hours, Kind
-from analytics.chargeback.quota_lines import NOTE_COSTS, NOTES, QuotaTime
-from analytics.chargeback.statement import COSTS, Row, Statement
+from analytics.chargeback.capacity import Hours
+from analytics.chargeback.line import CORRECTION, Line
+from analytics.chargeback.month_statement import MonthStatement
+from analytics.chargeback.quota_lines import NOTE_COSTS, NOTES
+from analytics.chargeback.statement import COSTS, Statement
 from analytics.chargeback.usage import Unknown
 from analytics.wastage.causes import Cause
 from api.answers import Record
 from domain.money import MICRO_GPU_MS_PER_GPU_HOUR
 from domain.window import format_instant
-from service.caused_time import LOSS_ADJUSTMENT, Causes
+from service.caused_time import LOSS_ADJUSTMENT
 
 _USEFUL_OR_UNKNOWN: Final = frozenset({Cause.USEFUL, Cause.UNKNOWN})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
-    """
-    A row of the statement, with its held time by cause; a row of other kinds has none.
-
-    A row of quota has what was lent, borrowed and left unused, and what that was worth instead.
-    """
-
-    row: Row
-    causes: Causes
-    quota: QuotaTime | None = None
-    worth: tuple[Decimal | None, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,18 +31,19 @@ class Month:
     no_causes_because: str
 
 
-def figures(lines: Sequence[Line], found: Month, agreement: Agreement) -> Record:
+def figures(lines: Sequence[Line], found: MonthStatement) -> Record:
     """
     The sums of some lines: GPU-hours, of them held and by cause, and costs; and of quota, where there is one.
 
     `loss_adjustment` is what was booked as useful on an earlier day and is not any more: that much was
-    taken from useful here, and stands under what it counts as now.
+    taken from useful here, and stands under what it counts as now. `correction` is the GPU-time that was
+    learnt of closed months; it counts in the other figures too, which so are the books' and what was learnt.
 
     Held time whose cause nobody knows yet, because the causes lag or a record is set aside, stands
     under `unattributed`. Where there is some, or activity is unknown, useful and not useful are lower
     bounds.
     """
-    held = sum(line.row.micro_gpu_ms for line in lines if line.row.kind == Kind.HELD)
+    held = sum(line.row.micro_gpu_ms for line in lines if line.is_held)
     sums: dict[str, int] = dict.fromkeys(Cause, 0)
     for line in lines:
         for cause, amount in line.causes.items():
@@ -71,7 +59,7 @@ def figures(lines: Sequence[Line], found: Month, agreement: Agreement) -> Record
     costs: Mapping[str, Decimal | None] = {
         name: None
         if found.no_money_because
-        else sum((getattr(line.row, name) for line in lines), agreement.currency.amount(0))
+        else sum((getattr(line.row, name) for line in lines), found.currency.amount(0))
         for name in COSTS
     }
     return {
@@ -81,9 +69,12 @@ def figures(lines: Sequence[Line], found: Month, agreement: Agreement) -> Record
         **by_cause,
         "unattributed_gpu_hours": gpu_hours(unattributed) if known else None,
         "loss_adjustment_gpu_hours": gpu_hours(_adjusted(lines)) if known else None,
+        "correction_gpu_hours": gpu_hours(
+            sum(line.row.micro_gpu_ms for line in lines if line.row.kind == CORRECTION)
+        ),
         "causes_lower_bound": known and (sums[Cause.UNKNOWN] > 0 or unattributed > 0),
         **costs,
-        **_quota_figures(lines, found, agreement),
+        **_quota_figures(lines, found),
     }
 
 
@@ -91,7 +82,7 @@ def _adjusted(lines: Sequence[Line]) -> int:
     return -sum(line.causes.get(Cause.USEFUL, 0) for line in lines if line.row.kind == LOSS_ADJUSTMENT)
 
 
-def _quota_figures(lines: Sequence[Line], found: Month, agreement: Agreement) -> Record:
+def _quota_figures(lines: Sequence[Line], found: MonthStatement) -> Record:
     """What was lent, borrowed and left unused, GPU-hours and worth; None without any line of quota."""
     quotas = [(line.quota, line.worth) for line in lines if line.quota is not None]
     hours = {
@@ -102,7 +93,7 @@ def _quota_figures(lines: Sequence[Line], found: Month, agreement: Agreement) ->
     for place, name in enumerate(NOTE_COSTS):
         amounts = [worth[place] for _, worth in quotas]
         if amounts and None not in amounts and not found.no_money_because:
-            costs[name] = sum((each for each in amounts if each is not None), agreement.currency.amount(0))
+            costs[name] = sum((each for each in amounts if each is not None), found.currency.amount(0))
     return hours | costs
 
 

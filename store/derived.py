@@ -22,6 +22,7 @@ TABLES: Final = frozenset(
         "team_share_span",
         "pool_span",
         "denial",
+        "node_price",
     }
 )
 

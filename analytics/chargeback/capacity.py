@@ -20,7 +20,12 @@ _NODE: Final = ("cluster", "node", "course")
 
 
 class Kind(StrEnum):
-    """What became of GPU-time; a share is a part of the common cost that a team bears."""
+    """
+    What became of GPU-time; a share is a part of the common cost that a team bears.
+
+    The last three are money without GPU-time: fixed costs, and what preempted work is credited and costs
+    others.
+    """
 
     HELD = "held"
     IDLE = "idle"
@@ -28,6 +33,9 @@ class Kind(StrEnum):
     UNAVAILABLE = "unavailable"
     UNAVAILABLE_SHARE = "unavailable_share"
     OVERLAP = "overlap"
+    SHARED = "shared"
+    PREEMPTION_CREDIT = "preemption_credit"
+    PREEMPTION_CHARGE = "preemption_charge"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from typing import Final
 from analytics.chargeback.capacity import CapacityLine, Kind
 from analytics.chargeback.stays import Owner
 from analytics.chargeback.usage import UsageLine
-from domain.money import cost
+from domain.money import Price, cost
 from domain.quantity import largest_remainder
 
 IDLE: Final = "__idle__"
@@ -59,7 +59,8 @@ class Charge:
     """
     GPU-time of one kind and owner in a pool, with its exact costs in currency units.
 
-    Time and costs of an overlap are written positive and taken off by the statement.
+    Time and costs of an overlap are written positive and taken off by the statement. `price` is the row
+    of the price book that it was priced by; None where none was.
     """
 
     kind: Kind
@@ -69,6 +70,7 @@ class Charge:
     list_cost: Fraction
     contracted_cost: Fraction
     effective_cost: Fraction
+    price: Price | None = None
 
 
 def charges(usage: Iterable[UsageLine], capacity: Iterable[CapacityLine]) -> list[Charge]:
@@ -115,6 +117,7 @@ def _priced(line: UsageLine | CapacityLine, kind: Kind, owner: Owner) -> Charge:
         list_cost=listed,
         contracted_cost=contracted,
         effective_cost=effective,
+        price=price,
     )
 
 
@@ -146,4 +149,5 @@ def _split(charge: Charge, weights: Mapping[str, int]) -> Iterator[Charge]:
             list_cost=charge.list_cost * part,
             contracted_cost=charge.contracted_cost * part,
             effective_cost=charge.effective_cost * part,
+            price=charge.price,
         )

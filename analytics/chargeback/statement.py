@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, fields
 from decimal import Decimal
 from enum import StrEnum
 from fractions import Fraction
+from functools import lru_cache
 from typing import Final
 
 from analytics.chargeback.capacity import Hours, Kind
@@ -21,8 +22,12 @@ from analytics.chargeback.distribution import Charge, Distribution, Pool
 from analytics.chargeback.usage import Unknown
 from domain.calendar import Period
 from domain.errors import UsageError
-from domain.money import MICRO_GPU_MS_PER_GPU_HOUR, Currency, Exact, apportion
+from domain.money import MICRO_GPU_MS_PER_GPU_HOUR, Currency, Exact, Price, apportion
 
+# Kinds whose time and costs are written positive in charges, and negative in rows.
+TAKEN_OFF: Final = frozenset({Kind.OVERLAP, Kind.PREEMPTION_CREDIT})
+# Money without GPU-time: no price of a pool.
+_BESIDE: Final = frozenset({Kind.SHARED, Kind.PREEMPTION_CREDIT, Kind.PREEMPTION_CHARGE})
 # Amounts are summed and compared in these parts of a currency unit: whole numbers at any price of at most
 # twelve decimals, at a tenth of what fractions cost. A share of idle capacity may still be a fraction.
 _PARTS: Final = MICRO_GPU_MS_PER_GPU_HOUR * 10**12
@@ -54,7 +59,7 @@ class Row:
     A row of the statement; a dimension that does not apply, or is summed over, is empty.
 
     Costs have FOCUS' names and are in the statement's currency, at its minor unit. Time and costs
-    of an overlap are negative.
+    of an overlap are negative. `prices` are references to the rows of the price book that it was priced by.
     """
 
     day: str = ""
@@ -70,6 +75,7 @@ class Row:
     contracted_cost: Decimal
     effective_cost: Decimal
     billed_cost: Decimal
+    prices: tuple[str, ...] = ()
 
     @property
     def gpu_hours(self) -> Fraction:
@@ -78,7 +84,7 @@ class Row:
 
 
 COSTS = ("list_cost", "contracted_cost", "effective_cost", "billed_cost")
-DIMENSIONS = tuple(each.name for each in fields(Row) if each.name not in {*COSTS, "micro_gpu_ms"})
+DIMENSIONS = tuple(each.name for each in fields(Row) if each.name not in {*COSTS, "micro_gpu_ms", "prices"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +93,8 @@ class Statement:
     A month, or its days until now; `hours` is the books' sum, `unknown` what it cannot know.
 
     `average_prices`: what a micro-GPU-millisecond of a pool and day cost effectively, exactly, of all that
-    was there, idle too. A pool without GPU-time has none.
+    was there, idle too. A pool without GPU-time has none. `exact_costs`: list, contracted and effective
+    cost of all charges, summed exactly and rounded once: what rows must come to.
     """
 
     period: Period
@@ -96,6 +103,7 @@ class Statement:
     hours: Hours
     unknown: tuple[Unknown, ...] = ()
     average_prices: Mapping[Pool, Fraction] = field(default_factory=dict)
+    exact_costs: tuple[Decimal, ...] = ()
 
     def total(self) -> Row:
         """All rows in one."""
@@ -135,7 +143,7 @@ def statement(
         for sign, rounding in books.items():
             exact = {
                 key: amounts for key, amounts in by_day[day.label].items()
-                if (key[1] == Kind.OVERLAP) == (sign < 0)
+                if (key[1] in TAKEN_OFF) == (sign < 0)
             }  # fmt: skip
             columns = [
                 each.day({key: amounts.costs[place] for key, amounts in exact.items()})
@@ -143,9 +151,7 @@ def statement(
             ]
             for key in sorted(exact):
                 minor = [sign * column[key] for column in columns] * (3 // costs)
-                rows.append(
-                    _row(key, minor, terms, day=day.label, micro_gpu_ms=sign * exact[key].micro_gpu_ms)
-                )
+                rows.append(_row(key, minor, terms, day=day.label, amounts=exact[key], sign=sign))
     return Statement(
         period=period,
         currency=terms.currency,
@@ -153,6 +159,22 @@ def statement(
         hours=sum((hours or {}).values(), Hours()),
         unknown=tuple(unknown),
         average_prices=_average_prices(by_day),
+        exact_costs=_exact_costs(by_day, terms.currency),
+    )
+
+
+def _exact_costs(
+    by_day: Mapping[str, Mapping[tuple[str, ...], "_Exact"]], currency: Currency
+) -> tuple[Decimal, ...]:
+    sums: dict[int, list[Exact]] = {1: [0, 0, 0], -1: [0, 0, 0]}
+    for rows in by_day.values():
+        for key, amounts in rows.items():
+            of_sign = sums[-1 if key[1] in TAKEN_OFF else 1]
+            for place, cost in enumerate(amounts.costs):
+                of_sign[place] += cost
+    return tuple(
+        currency.round(Fraction(more) / _PARTS) - currency.round(Fraction(less) / _PARTS)
+        for more, less in zip(sums[1], sums[-1], strict=True)
     )
 
 
@@ -161,9 +183,11 @@ def _average_prices(by_day: Mapping[str, Mapping[tuple[str, ...], "_Exact"]]) ->
     costs: dict[Pool, Exact] = defaultdict(int)
     for day, rows in by_day.items():
         for (_, kind, cluster, *_, gpu_model), amounts in rows.items():
+            if kind in _BESIDE:
+                continue
             pool, sign = (
                 Pool(cluster=cluster, gpu_model=gpu_model, day=day),
-                -1 if kind == Kind.OVERLAP else 1,
+                -1 if kind in TAKEN_OFF else 1,
             )
             time[pool] += sign * amounts.micro_gpu_ms
             costs[pool] += sign * amounts.costs[2]
@@ -192,6 +216,7 @@ def rolled_up(rows: Iterable[Row], by: Sequence[str]) -> list[Row]:
             contracted_cost=sum((row.contracted_cost for row in members[1:]), members[0].contracted_cost),
             effective_cost=sum((row.effective_cost for row in members[1:]), members[0].effective_cost),
             billed_cost=sum((row.billed_cost for row in members[1:]), members[0].billed_cost),
+            prices=tuple(sorted({each for row in members for each in row.prices})),
         )
         for key, members in sorted(groups.items())
     ]
@@ -200,10 +225,11 @@ def rolled_up(rows: Iterable[Row], by: Sequence[str]) -> list[Row]:
 class _Exact:
     """A row's exact sums: time, and list, contracted and effective cost in parts of a currency unit."""
 
-    __slots__ = ("costs", "micro_gpu_ms")
+    __slots__ = ("costs", "micro_gpu_ms", "prices")
 
     def __init__(self) -> None:
         self.micro_gpu_ms = 0
+        self.prices: set[Price] = set()
         self.costs: tuple[Exact, Exact, Exact] = (0, 0, 0)
 
     def add(self, charge: Charge) -> None:
@@ -215,6 +241,8 @@ class _Exact:
             effective = _in_parts(charge.effective_cost)
         before = self.costs
         self.micro_gpu_ms += charge.micro_gpu_ms
+        if charge.price is not None:
+            self.prices.add(charge.price)
         self.costs = (before[0] + listed, before[1] + contracted, before[2] + effective)
 
 
@@ -275,12 +303,19 @@ def _key(charge: Charge) -> tuple[str, ...]:
     )
 
 
-def _row(key: tuple[str, ...], minor: list[int], terms: Terms, *, day: str, micro_gpu_ms: int) -> Row:
+@lru_cache(maxsize=1024)
+def _reference(price: Price) -> str:
+    return price.reference
+
+
+def _row(
+    key: tuple[str, ...], minor: list[int], terms: Terms, *, day: str, amounts: _Exact, sign: int
+) -> Row:
     team, kind, cluster, project, user, queue, gpu_model = key
     listed, contracted, effective = (terms.currency.amount(amount) for amount in minor)
     return Row(
         day=day,
-        micro_gpu_ms=micro_gpu_ms,
+        micro_gpu_ms=sign * amounts.micro_gpu_ms,
         kind=kind,
         cluster=cluster,
         team=team,
@@ -292,4 +327,5 @@ def _row(key: tuple[str, ...], minor: list[int], terms: Terms, *, day: str, micr
         contracted_cost=contracted,
         effective_cost=effective,
         billed_cost=effective if terms.billing is Billing.CHARGEBACK else terms.currency.amount(0),
+        prices=tuple(sorted(map(_reference, amounts.prices))),
     )

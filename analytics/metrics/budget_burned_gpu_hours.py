@@ -16,6 +16,6 @@ METRIC = Metric(
     labels=("team",),
     dimensions=("team",),
     extra_labels=("period",),
-    compute=of_budgets(lambda budget: budget.hours),
+    compute=of_budgets(lambda budget: budget.burned),
     pages=(Page.CHARGEBACK,),
 )

@@ -17,7 +17,7 @@ METRIC = Metric(
     labels=("team",),
     dimensions=("team",),
     extra_labels=("period",),
-    compute=of_budgets(lambda budget: budget.hours / budget.budget),
+    compute=of_budgets(lambda budget: budget.burned / budget.budget),
     pages=(Page.CHARGEBACK,),
     alerts=(
         AlertRule(

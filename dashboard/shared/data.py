@@ -26,6 +26,8 @@ VIEWER_HEADERS = {
 }
 _CONNECT_SECONDS = 3
 _READ_SECONDS = 30
+# A month of many jobs is settled anew before it is closed or written.
+_LONG_SECONDS = 600
 _FRESH_SECONDS = 10
 _ENTRIES = 512
 
@@ -261,9 +263,37 @@ def chargeback(month: str, *, by: Iterable[str], asked: Mapping[str, str]) -> di
     return reply
 
 
+def role() -> str:
+    """What the API lets the viewer of the page do: researcher, admin, finance or operator."""
+    return str(get("viewer")["role"])
+
+
+def close_month(month: str, *, reason: str) -> dict[str, Json]:
+    """
+    Close a month for good, as the viewer of the page.
+
+    Raises:
+        UsageError: the API refuses; the sentence says why.
+    """
+    url = f"{api_url()}/api/v1/chargeback/{quote(month, safe='')}/close"
+    try:
+        reply = requests.post(
+            url, json={"reason": reason}, headers=dict(viewer()), timeout=(_CONNECT_SECONDS, _LONG_SECONDS)
+        )
+    except requests.RequestException as cause:
+        message = f"The API at {url} did not answer; whether the month is closed, this page tells anew."
+        raise UnreachableError(message) from cause
+    if not reply.ok:
+        raise problem(reply.status_code, reply.text, url)
+    # What this page knows of the month is from before.
+    st.cache_data.clear()
+    told: dict[str, Json] = reply.json()
+    return told
+
+
 def download(path: str, params: Mapping[str, str], viewer_headers: Params) -> bytes:
     """
-    A table of the API as CSV; for a button, which asks when it is pressed.
+    A file of the API; for a button, which asks when it is pressed.
 
     Args:
         viewer_headers: those of the page, for outside of it nobody knows who looks.
@@ -271,8 +301,8 @@ def download(path: str, params: Mapping[str, str], viewer_headers: Params) -> by
     reply = requests.get(
         f"{api_url()}/api/v1/{path}",
         params={name: value for name, value in params.items() if value},
-        headers={"Accept": "text/csv", **dict(viewer_headers)},
-        timeout=(_CONNECT_SECONDS, _READ_SECONDS),
+        headers={"Accept": "*/*", **dict(viewer_headers)},
+        timeout=(_CONNECT_SECONDS, _LONG_SECONDS),
     )
     if not reply.ok:
         raise problem(reply.status_code, reply.text, reply.url)

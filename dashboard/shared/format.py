@@ -33,6 +33,7 @@ UNIT_NAMES = {
     "per_1000_gpu_hours": "per 1,000 GPU-hours",
     "permille": "per mille",
     "readings": "count",
+    "money": "money, in the currency of the statement",
 }
 
 
@@ -123,6 +124,8 @@ def quantity(value: float | None, unit: str) -> str:
     ['97.3 %', '9 m 0 s', '3']
     >>> [quantity(1.7512, "times"), quantity(0.0001, "per_second")]
     ['1.75 x', '0.36 / h']
+    >>> quantity(1234.5, "money")
+    '1,234.50'
     """
     if value is None:
         return UNDEFINED
@@ -134,6 +137,8 @@ def quantity(value: float | None, unit: str) -> str:
         return f"{gpus(round(value, 2))} x"
     if unit == "gpu_hours":
         return gpu_hours(value)
+    if unit == "money":
+        return f"{value:,.2f}"
     return rate(value) if unit == "per_second" else gpus(value)
 
 

@@ -19,10 +19,18 @@ KINDS = {
     "unavailable": "Unavailable capacity",
     "overlap": "Held twice, taken off",
     "loss_adjustment": "Loss adjustment: of earlier days, not useful after all",
+    "correction": "Corrections of closed months",
+    "shared": "Parts of fixed monthly costs",
+    "preemption_credit": "Credits to those whose work was preempted",
+    "preemption_charge": "Preempted work, charged to whom it made room for",
 }
 ROUNDED = (
     "Each line is rounded to the cent, and so that lines and days sum to the invoice to the cent: a sum of"
     " lines, for example of a GPU model, may be a cent off its GPU-hours times the price."
+)
+CORRECTED = (
+    "What was closed stays as it was signed. What became known later is the difference, line by line, and is"
+    " billed here."
 )
 NO_ACTIVITY = "nobody saw whether the GPUs did anything: no GPU metrics are read"
 HELP = {

@@ -55,7 +55,7 @@ app = typer.Typer(
 
 def _version(wanted: bool) -> None:  # noqa: FBT001 (typer's callback)
     if wanted:
-        from service.runtime import version
+        from service.version import version
 
         typer.echo(f"gpuledger {version()}")
         raise typer.Exit

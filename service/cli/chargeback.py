@@ -16,6 +16,8 @@ from domain.errors import UsageError
 from domain.observed import coverage_words
 from service import words
 from service.cli import options
+from service.cli.chargeback_close import close
+from service.cli.chargeback_export import export
 from service.cli.options import AsOf, Cluster, Config, DataDir, Given, Model, Queue, Team
 from service.cli.output import FORMATS, Column, remark, table, write
 from service.cli.reader import open_reader
@@ -27,6 +29,8 @@ _MARKDOWN = "markdown"
 def add_to(app: typer.Typer) -> None:
     """Add the command group."""
     app.add_typer(_group, name="chargeback")
+    _group.command("export")(export)
+    _group.command("close")(close)
 
 
 @_group.callback()
@@ -97,6 +101,8 @@ def show(  # noqa: PLR0913 (each parameter is an option)
         case _:
             columns = _columns(dimensions, document)
             shown = [column for column in columns if output == "wide" or not column.wide]
+            if output != _MARKDOWN:
+                remark(_state(document))
             rows = [*document["rows"], dict.fromkeys(dimensions[:1], "total") | document["total"]]
             typer.echo(_markdown(rows, shown) if output == _MARKDOWN else table(rows, shown))
             _remark_on(document)
@@ -148,7 +154,7 @@ def _columns(dimensions: tuple[str, ...], document: Record) -> list[Column]:
             Column(
                 title=f"{name.replace('_', '-')} {money}".rstrip(),
                 text=of(name, _text),
-                wide=name == "contracted_cost",
+                wide=name == "contracted_cost" or not money,
             )
             for name in COSTS
         ),
@@ -177,8 +183,19 @@ def _markdown(rows: list[Record], columns: list[Column]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
+def _state(document: Record) -> str:
+    """Which month it is, and whether it is open or closed, when, by whom, with which fingerprint."""
+    month, closed = document["month"], document["closed"]
+    if closed is None:
+        return f"{month}: open{'' if document['over'] else ', and still running'}"
+    because = f", in spite of its checks: {closed['reason']}" if closed["reason"] else ""
+    return (
+        f"{month}: closed {closed['closed_at']} by {closed['closed_by']}{because}, sha256 {closed['sha256']}"
+    )
+
+
 def _remark_on(document: Record) -> None:
-    """Over which days, whether the books close, and what is not known."""
+    """Over which days, whether the books close, what was corrected, and what is not known."""
     whole = "the whole month" if document["complete"] else "over"
     state = whole if document["over"] else f"its days until {document['as_of']}"
     remark(f"{document['month']} in {document['zone']}, {state}, {document['billing']}")
@@ -197,6 +214,13 @@ def _remark_on(document: Record) -> None:
         )
     if document["currency"]:
         remark(_invoice(document))
+    for each in document["corrections"]:
+        money = f"{each['effective_cost']} {document['currency']}, " if document["currency"] else ""
+        learnt = words.number(each["correction_gpu_hours"])
+        remark(f"of it corrections of {each['of_month']}, which is closed: {money}{learnt} GPU-hours")
+    for check in document["checks"]:
+        if not check["holds"]:
+            remark(f"does not hold: {check['words']}")
     _remark_on_hours(document["total"], document["from_unassigned_gpu_hours"])
     missing = {
         "money": "money",

@@ -27,6 +27,15 @@ from service.running import Running, found
 from service.settings import Settings
 
 _SECONDS = (3.0, 120.0)
+_PIECE_BYTES = 1 << 18
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exported:
+    """A file on its way: its name, with the version of the month, and its bytes piece by piece."""
+
+    name: str
+    pieces: Iterator[bytes]
 
 
 class Reader(Protocol):
@@ -58,6 +67,9 @@ class Reader(Protocol):
 
     def alerts(self, question: ReportQuestion) -> Record:
         """What fires, is pending, and fired in a window."""
+
+    def export(self, month: str, question: Question, form: str) -> Exported:
+        """A month as a file, in a format of `api.exports.formats`."""
 
     def quota_proposals(self, as_of_ms: int | None) -> Record:
         """Every quota proposal."""
@@ -116,6 +128,14 @@ class StoreReader:
     def alerts(self, question: ReportQuestion) -> Record:
         """What fires, is pending, and fired in a window."""
         return self._answers.alerts(question).document()
+
+    def export(self, month: str, question: Question, form: str) -> Exported:
+        """A month as a file."""
+        from api.exports.formats import export_format, file_name
+
+        chosen = export_format(form, named="format")
+        statement = self._answers.month_statement(month, question)
+        return Exported(name=file_name(statement, chosen), pieces=chosen.write(statement))
 
     def quota_proposals(self, as_of_ms: int | None) -> Record:
         """Every quota proposal."""
@@ -188,6 +208,13 @@ class ApiReader:
             params["by"] = ",".join(question.by)
         return self._get(f"chargeback/{quote(month, safe='')}", params)
 
+    def export(self, month: str, question: Question, form: str) -> Exported:
+        """A month as a file."""
+        params = _common(question.as_of_ms, question.filters) | {"format": form}
+        reply = self._ask(f"chargeback/{quote(month, safe='')}/export", params, accept="*/*", stream=True)
+        _, _, name = reply.headers["Content-Disposition"].partition('filename="')
+        return Exported(name=name.rstrip('"'), pieces=self._pieces(reply))
+
     def quota_proposals(self, as_of_ms: int | None) -> Record:
         """Every quota proposal."""
         return self._get("quota/proposals", _common(as_of_ms, {}))
@@ -196,19 +223,33 @@ class ApiReader:
         """One quota proposal."""
         return self._get(f"quota/proposals/{quote(proposal_id, safe='')}", _common(as_of_ms, {}))
 
+    def _pieces(self, reply: requests.Response) -> Iterator[bytes]:
+        try:
+            yield from reply.iter_content(_PIECE_BYTES)
+        except requests.RequestException as cause:
+            message = f"{reply.url}: the answer broke off; the log of gpuledger serve may say why"
+            raise UnreachableError(message) from cause
+
     def _get(self, path: str, params: dict[str, Any]) -> Record:
+        document: Record = self._ask(path, params, accept="application/json").json()
+        return document
+
+    def _ask(
+        self, path: str, params: dict[str, Any], *, accept: str, stream: bool = False
+    ) -> requests.Response:
         url = f"{self._running.url}/api/v1/{path}"
-        headers = {"Accept": "application/json"}
+        headers = {"Accept": accept}
         if self._token:
             headers["Authorization"] = f"Bearer {self._token}"
         try:
-            reply = requests.get(url, params=params, headers=headers, timeout=_SECONDS, allow_redirects=False)
+            reply = requests.get(
+                url, params=params, headers=headers, timeout=_SECONDS, allow_redirects=False, stream=stream
+            )
         except requests.RequestException as cause:
             message = f"{url}: no answer from gpuledger serve (pid {self._running.pid}); its log may say why"
             raise UnreachableError(message) from cause
         if reply.ok:
-            document: Record = reply.json()
-            return document
+            return reply
         raise _error_of(reply)
 
 

@@ -1,5 +1,6 @@
 """Budgets of GPU-hours: against sums over random holdings, in any zone, and for those who may not see all."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -57,13 +58,18 @@ def test_what_is_burned_is_what_was_held_since_the_period_began(
             start = running(NOW, zone, Unit(period)).start_ms
             hours = max(min(released, NOW) - max(bound, start), 0) / MS_PER_HOUR
             expected[team, period] += gpus * hours
+    # At 2.50 an hour.
+    tables["node_price"] = [{"node": "n1", "start_ms": 0, "nano_price": 2_500_000_000}]
     with store_of(tables) as store:
+        money = asked(store, "budget_burned_money", replace(policy, money_budgets=BUDGETS))
         hours_told, shares = (
             [sample for sample in asked(store, name, policy) if "period" in sample.labels]
             for name in ("budget_burned_gpu_hours", "budget_burned_ratio")
         )
     told = {(s.labels["team"], s.labels["period"]): s.value for s in hours_told}
     assert told == pytest.approx(expected)
+    spent = {(s.labels["team"], s.labels["period"]): s.value for s in money if "period" in s.labels}
+    assert spent == pytest.approx({key: 2.5 * hours for key, hours in expected.items()})
     for sample in shares:
         team, period = sample.labels["team"], sample.labels["period"]
         assert sample.value == pytest.approx(expected[team, period] / BUDGETS[team][period])

@@ -7,6 +7,8 @@ import polars as pl
 import pytest
 from starlette.testclient import TestClient
 
+from api import checkpoints, closing, who
+from api.exports import route as export
 from api.routes import ROUTES
 from api.schemas import SCHEMAS
 from domain.facts import Batch, ObjectKind, SetAside, SourceMark
@@ -278,8 +280,9 @@ def test_no_cache_keeps_an_answer(client: TestClient) -> None:
 
 def test_the_description_has_every_route_and_every_answer_has_its_shape(client: TestClient) -> None:
     described = client.get("/openapi.json").json()
-    posted = "/api/v1/checkpoints"  # tests/service/test_checkpoints_told.py
-    assert list(described["paths"]) == [*(route.path for route in ROUTES), posted]
+    # tests/service/test_checkpoints_told.py, test_closing.py, test_chargeback_export.py
+    others = (checkpoints.PATH, closing.PATH, export.PATH, who.PATH)
+    assert list(described["paths"]) == [*(route.path for route in ROUTES), *others]
     for route in ROUTES:
         if route.name == "quota_proposal":
             continue  # nothing is proposed here: tests/api/test_quota.py

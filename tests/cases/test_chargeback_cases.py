@@ -18,6 +18,7 @@ from analytics.chargeback.statement import statement as written_down
 from analytics.chargeback.stays import Owner
 from api.answers import Question
 from domain.calendar import Period, billing_zone, month
+from domain.errors import RefusedError
 from domain.money import MICRO_GPU_MS_PER_GPU_HOUR
 from domain.window import FixedClock, parse_instant
 from service.answers import Answers
@@ -149,6 +150,13 @@ def test_c05_a_renamed_team_is_one_row_and_a_deleted_namespace_still_pays(
         "total_usd": str(found["total"]["list_cost"]),
     }
     check(answer, expected)
+    # Nobody signs while a namespace has no team.
+    with pytest.raises(RefusedError, match="no namespace that held GPUs is unassigned: orphan"):
+        answers.close_month("2026-06", who="fin", reason="a case")
+    may = told("2026-05")
+    answers.close_month("2026-05", who="fin", reason="a case")
+    assert told("2026-05")["closed"]["closed_by"] == "fin"
+    assert (told("2026-05")["rows"], told("2026-05")["total"]) == (may["rows"], may["total"])
     # May keeps the name of then, and is found by either name.
     for asked in ({}, {"team": "perception"}, {"team": "vision"}):
         rows = told("2026-05", **asked)["rows"]

@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from tests.dashboard import fake_fairness, fake_faults, fake_money, fake_positions, fake_waste, fake_why
+from tests.dashboard import fake_fairness, fake_faults, fake_money, fake_sources, fake_waste, fake_why
 from tests.dashboard.fake_positions import place
 
 Json = Any
@@ -54,6 +54,7 @@ class Scenario:
     name: str = "filled"
     status: int = 200
     age: timedelta = timedelta(seconds=12)
+    role: str = "admin"
     seen: list[tuple[str, dict[str, str]]] = field(default_factory=list)
 
     @property
@@ -258,29 +259,6 @@ def _page(rows: list[Json], as_of: datetime | None, *, page: int = 1, size: int 
     }
 
 
-def sources(scenario: Scenario) -> list[Json]:
-    stale, lag = (True, 4000.0) if scenario.name == "stale" else (False, 6.0)
-    return [
-        {
-            "cluster": "north",
-            "kind": kind,
-            "source": "",
-            "state": "stale" if stale else "read",
-            "seen_at": text(scenario.as_of - timedelta(seconds=lag)),
-            "lag_seconds": lag,
-            "stale": stale,
-            "epoch": 1,
-            "restarts": 3 if kind == "Pod" else 0,
-            "last_error": "410 Gone" if kind == "Pod" else "",
-            "missing": "what it tells is unknown" if stale else "",
-            "remedy": "nothing to do",
-            "set_aside": 2 if kind == "Workload" else 0,
-            "set_aside_causes": fake_positions.SET_ASIDE if kind == "Workload" else [],
-        }
-        for kind in ("Pod", "Node", "Workload", "ClusterQueue", "Event")
-    ]
-
-
 def registry() -> list[Json]:
     return [
         {
@@ -352,12 +330,15 @@ def answer(  # noqa: C901, PLR0911 (one per route)
         return 404, {"title": "Not Found", "status": 404, "detail": f"workload {uid!r}: there is none"}
     if path.startswith(("chargeback/", "quota/proposals")):
         return fake_money.answer(path, text(scenario.as_of), query, scenario=scenario.name)
+    if path == "viewer":
+        return 200, {"name": "rosa", "role": scenario.role, "teams": []}
     if path == "teams":
         team = {"team": "nlp", "workloads": 60, "open_workloads": 60}
         team["last_submitted_at"] = text(scenario.as_of)
         return 200, _page([team] if filled else [], scenario.as_of)
     if path == "sources":
-        return 200, _page(sources(scenario) if filled else [], scenario.as_of)
+        read = fake_sources.rows(scenario.as_of, stale=scenario.name == "stale") if filled else []
+        return 200, _page(read, scenario.as_of)
     if path in fake_faults.LISTS:
         page = _page(fake_faults.LISTS[path](text(scenario.as_of)) if filled else [], scenario.as_of)
         return 200, page | fake_faults.HEADS.get((path, scenario.name), {})
@@ -375,7 +356,14 @@ def running(scenario: Scenario) -> Iterator[str]:
                 name: values[0] for name, values in parse_qs(parts.query, keep_blank_values=True).items()
             }
             scenario.seen.append((parts.path, {**query, **{k.lower(): v for k, v in self.headers.items()}}))
-            status, document = answer(scenario, parts.path.removeprefix("/api/v1/"), query)
+            self._tell(*answer(scenario, parts.path.removeprefix("/api/v1/"), query))
+
+        def do_POST(self) -> None:
+            sent = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            scenario.seen.append((self.path, {"reason": sent["reason"]}))
+            self._tell(*fake_money.close(sent, scenario=scenario.name))
+
+        def _tell(self, status: int, document: Json) -> None:
             if scenario.status > 399:
                 status = scenario.status
                 document = {"title": "Refused", "status": status, "detail": "the store is closed"}

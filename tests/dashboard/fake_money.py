@@ -20,6 +20,14 @@ _NOTES = ("lent", "borrowed", "unused_commitment")
 # Team, and what its quota lent, borrowed and left unused, GPU-hours.
 _QUOTAS = (("nlp", (0.0, 60.0, 0.0)), ("shared by audio, video", (48.0, 0.0, 12.0)))
 _ADJUSTED = 5.5
+SHA256 = "5f" * 32
+_CLOSED = {"sha256": SHA256, "closed_at": "2026-11-03T09:00:00.000Z", "closed_by": "=rosa", "reason": ""}
+# Name, whether it holds, whether it may be closed all the same.
+_CHECKS = {
+    "over": (("capacity", True, False), ("coverage", True, True)),
+    "little seen": (("capacity", True, False), ("coverage", False, True)),
+    "unbalanced": (("capacity", False, False), ("coverage", False, True)),
+}
 
 
 def figures(gpu_hours: float, useful: float | None, *, held: bool, priced: bool) -> Json:
@@ -32,6 +40,7 @@ def figures(gpu_hours: float, useful: float | None, *, held: bool, priced: bool)
         **causes,
         "causes_lower_bound": False,
         "loss_adjustment_gpu_hours": 0.0,
+        "correction_gpu_hours": 0.0,
         **dict.fromkeys(_COSTS, f"{2 * gpu_hours:.2f}" if priced else None),
         **notes(None, priced=priced),
     }
@@ -73,6 +82,7 @@ def statement(as_of: str, by: list[str], *, scenario: str) -> Json:
         | figures(0.0, -_ADJUSTED, held=False, priced=priced)
         | {"loss_adjustment_gpu_hours": _ADJUSTED},
     ]
+    over = scenario == "closed" or scenario in _CHECKS
     books = {"capacity": 1900.5, "held": 1600.5, "idle": 300.0, "unavailable": 0.0, "overlap": 0.0}
     unknown = {
         "cluster": "north",
@@ -84,7 +94,10 @@ def statement(as_of: str, by: list[str], *, scenario: str) -> Json:
     return {
         "month": "2026-10",
         **dict.fromkeys(("as_of", "start_at", "end_at"), as_of),
-        "over": False,
+        "over": over,
+        "closed": _CLOSED if scenario == "closed" else None,
+        "corrections": [correction(priced=priced)] if scenario == "corrections" else [],
+        "checks": checks(scenario),
         "complete": False,
         "coverage": 0.4,
         "nothing_because": "nothing was held in 2026-10 and no node with GPUs is known then"
@@ -105,6 +118,36 @@ def statement(as_of: str, by: list[str], *, scenario: str) -> Json:
         "unknown": [unknown] if scenario == "unknown nodes" else [],
         "rows": [] if empty else rows,
     }
+
+
+def correction(*, priced: bool) -> Json:
+    """Three GPU-hours of September that were not held after all."""
+    costs = dict.fromkeys(_COSTS, "-6.00" if priced else None)
+    found = figures(-3.0, -3.0, held=True, priced=priced) | costs | {"correction_gpu_hours": -3.0}
+    return {"of_month": "2026-09"} | found
+
+
+def checks(scenario: str) -> list[Json]:
+    """The reconciliation of a month that is over."""
+    return [
+        {
+            "name": name,
+            "left": "1,900.5",
+            "right": "1,900.5" if holds else "1,899.5",
+            "holds": holds,
+            "words": f"what {name} must be",
+            "may_be_forced": may_be_forced,
+            "forced": False,
+        }
+        for name, holds, may_be_forced in _CHECKS.get("over" if scenario == "closed" else scenario, ())
+    ]
+
+
+def close(body: Json, *, scenario: str) -> tuple[int, Json]:
+    """Status and document of a close."""
+    if scenario == "unbalanced" or (scenario == "little seen" and not body["reason"]):
+        return 409, {"title": "Conflict", "status": 409, "detail": "month 2026-10 is not closed: capacity"}
+    return 201, {"month": "2026-10", **_CLOSED, "checks": checks(scenario)}
 
 
 def answer(path: str, at: str, query: dict[str, str], *, scenario: str) -> tuple[int, Json]:

@@ -22,6 +22,7 @@ OTHERWISE = {
     "protected_classes": "its type is its range",
     "gpu_hour_budgets": "each of its numbers is checked",
     "alert_limits": "each is a number",
+    "money_budgets": "each of its numbers is checked",
     "budget_zone": "its type is its range",
     "serving_workloads": "any pattern is one",
     "quota_ratio": "its type is its range",
@@ -71,6 +72,10 @@ def test_a_number_is_no_less_than_its_least(name: str) -> None:
         (
             {"gpu_hour_budgets": {"nlp": {"year": 5.0}}},
             r"policy\.gpu_hour_budgets\.nlp\.year = 5.0: expected one of day, week, month",
+        ),
+        (
+            {"money_budgets": {"nlp": {"day": -1.0}}},
+            r"policy\.money_budgets\.nlp\.day = -1.0: expected one of",
         ),
         ({"gpu_hour_budgets": {"nlp": {"day": 0.0}}}, r"policy\.gpu_hour_budgets\.nlp\.day = 0"),
         ({"alert_limits": {"GpuIdle": nan}}, r"policy\.alert_limits\.GpuIdle = nan: expected a number"),

@@ -45,6 +45,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "eviction": {"preempted": True, "reason": "Preempted", "mechanism": "kueue_in_cluster_queue"},
     "member_wait": {"micro_gpus": MICRO_PER_GPU},
     "reservation": {"flavor": "a100", "micro_gpus": MICRO_PER_GPU},
+    "node_price": {"node": "n1", "nano_price": 2_000_000_000},
     "node_span": {
         "gpu_model": "A100",
         "capacity_micro_gpus": 8 * MICRO_PER_GPU,

@@ -164,7 +164,7 @@ def factor_of(name: str, labels: Mapping[str, str], factor: int) -> float:
     unit = REGISTRY[name].unit
     if labels.get("resource", "gpu") != "gpu":
         return 1
-    amounts = unit in {Unit.GPUS, Unit.GPU_HOURS} or name in {
+    amounts = unit in {Unit.GPUS, Unit.GPU_HOURS, Unit.MONEY} or name in {
         "phantom_reservation_gpu_seconds", "xdmod_used_hours", "xdmod_used_per_job_hours",
     }  # fmt: skip
     if amounts:

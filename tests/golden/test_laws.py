@@ -33,7 +33,7 @@ FACTOR, LATER_MS = 2, 28 * DAY_MS
 # A sum of parts, and of the halves of a window; what people see of the rest lies between those of its parts.
 SUMMED = frozenset({
     Unit.GPUS, Unit.GPU_HOURS, Unit.WORKLOADS, Unit.TOTAL, Unit.PREEMPTIONS, Unit.NODES, Unit.PER_SECOND,
-    Unit.JOBS, Unit.HOURS, Unit.READINGS,
+    Unit.JOBS, Unit.HOURS, Unit.READINGS, Unit.MONEY,
 })  # fmt: skip
 NOT_SCALED = {
     "dominant_entitled_gpus": "quotas and asks are texts with other resources, of which there are not more",
@@ -42,7 +42,14 @@ NOT_SCALED = {
     "right_size_gpus": "what fits is told by memory",
 }
 NOT_SHIFTED = dict.fromkeys(
-    ("budget_burned_gpu_hours", "budget_burned_ratio", "budget_forecast_ratio"),
+    (
+        "budget_burned_gpu_hours",
+        "budget_burned_ratio",
+        "budget_forecast_ratio",
+        "budget_burned_money",
+        "budget_money_burned_ratio",
+        "budget_money_forecast_ratio",
+    ),
     "the month, and with it what is burned, began elsewhere",
 )
 _MEAN = "a mean, which lies between its parts"
@@ -135,10 +142,9 @@ def larger(case: Case) -> Case:
 
 def _with_budgets(case: Case, change: Any) -> dict[str, Any]:
     policy = dict(case.get("policy", {}))
-    budgets = policy.get("gpu_hour_budgets")
-    return (
-        policy | {"gpu_hour_budgets": dict(change(*item) for item in budgets.items())} if budgets else policy
-    )
+    for kind in {"gpu_hour_budgets", "money_budgets"} & policy.keys():
+        policy[kind] = dict(change(*item) for item in policy[kind].items())
+    return policy
 
 
 def by_others(labels: Iterable[tuple[str, str]], names: Mapping[str, str]) -> tuple[tuple[str, str], ...]:

@@ -149,7 +149,16 @@ ELSEWHERE: Mapping[str, str] = {
     "queue_wait_interval_seconds": "tests/analytics/test_confidence.py",
     "scheduler_stalled_workloads": "tests/analytics/test_stalled.py",
     **dict.fromkeys(
-        ("budget_gpu_hours", "budget_burned_gpu_hours", "budget_burned_ratio", "budget_forecast_ratio"),
+        (
+            "budget_gpu_hours",
+            "budget_burned_gpu_hours",
+            "budget_burned_ratio",
+            "budget_forecast_ratio",
+            "budget_money",
+            "budget_burned_money",
+            "budget_money_burned_ratio",
+            "budget_money_forecast_ratio",
+        ),
         "tests/analytics/test_budgets.py",
     ),
     "right_size_gpus": "tests/analytics/test_right_sizing.py",

@@ -18,7 +18,8 @@ from domain.errors import UsageError
 from domain.money import Currency, Price, PriceBook
 from domain.policy import Policy
 from domain.window import MS_PER_HOUR, parse_instant
-from service.chargeback import NO_PRICES, document
+from service.chargeback import document
+from service.settlement import NO_PRICES
 from store.derived import Replacement
 from store.embedded import Store
 from tests.build import Books, make_workload

@@ -1,14 +1,17 @@
 """The price book as it is written: inline, in YAML, in CSV; and what is wrong with it."""
 
+from datetime import UTC
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from analytics.chargeback.agreement import CostCentre
 from domain.errors import SettingsError
 from domain.money import CapacityType, Sku
 from domain.window import parse_instant
+from service.money_settings import read_prices
 from service.settings_file import load_settings
 
 CSV = """\
@@ -53,7 +56,7 @@ def test_prices_stand_in_the_settings_too_and_a_number_is_read_as_it_is_written(
     prices = [{"valid_from": "2026-01-01", "list": 0.1}]
     agreed = money(tmp_path, currency="EUR", prices=prices, cost_centres={"nlp": "4711"})
     assert (agreed.currency.code, agreed.book.prices[0].listed) == ("EUR", Decimal("0.1"))
-    assert agreed.cost_centres == {"nlp": "4711"}
+    assert agreed.cost_centres == {"nlp": (CostCentre(code="4711"),)}
 
 
 def test_without_the_section_there_are_no_prices() -> None:
@@ -113,3 +116,38 @@ def test_a_date_that_no_calendar_has_is_named_with_its_file(tmp_path: Path) -> N
     file.write_text("money: {prices: [{valid_from: 2026-02-30, list: 2}]}\n")
     with pytest.raises(SettingsError, match=r"gpuledger\.yaml: a date that no calendar has"):
         load_settings(file)
+
+
+def test_what_was_bought_is_written_off_by_the_hour(tmp_path: Path) -> None:
+    # 35064 over four years of 8766 hours is 1 an hour, and 0.25 for power.
+    file = tmp_path / "prices.csv"
+    file.write_text(
+        "valid_from,list,purchase,years,running,pool,mig_profile\n"
+        "2026-01-01,,35064,4,0.25,,\n2026-01-01,0.2,,,,slices-*,1g.5gb\n"
+    )
+    whole, slice_ = read_prices(file)
+    assert (whole.price(UTC).listed, slice_.list) == (Decimal("1.250000"), Decimal("0.2"))
+    assert (slice_.price(UTC).pool, slice_.price(UTC).mig_profile) == ("slices-*", "1g.5gb")
+    file.write_text("valid_from,purchase,years\n2026-01-01,9,\n")
+    with pytest.raises(SettingsError, match="expected either list, or purchase and years above 0"):
+        read_prices(file)
+
+
+def test_shared_costs_centres_and_preempted_work_are_agreed_on_in_the_settings(tmp_path: Path) -> None:
+    agreed = money(
+        tmp_path,
+        zone="Europe/Berlin",
+        shared_costs=[{"name": "storage", "monthly": 1200, "by": "evenly", "valid_from": "2026-10-01"}],
+        preempted="credited",
+        preempted_borne_by="preemptor",
+        cost_centres={
+            "nlp": [{"code": "1", "valid_to": "2026-10-01"}, {"code": "2", "valid_from": "2026-10-01"}]
+        },
+    )
+    [storage] = agreed.shared_costs
+    october = parse_instant("2026-09-30T22:00:00Z")
+    assert (storage.monthly, storage.by, storage.from_ms) == (Decimal(1200), "evenly", october)
+    assert (agreed.preempted, agreed.preempted_borne_by) == ("credited", "preemptor")
+    assert [agreed.cost_centre("nlp", at_ms) for at_ms in (october, october + 1)] == ["1", "2"]
+    with pytest.raises(SettingsError, match=r"money\.shared_costs: net, monthly = -1"):
+        money(tmp_path, shared_costs=[{"name": "net", "monthly": -1}])

@@ -154,6 +154,7 @@ OTHER: dict[str, tuple[Any, Any]] = {
     "protected_classes": (["interactive"], (ServiceClass.INTERACTIVE,)),
     "gpu_hour_budgets": ({"nlp": {"month": 500}}, {"nlp": {"month": 500.0}}),
     "alert_limits": ({"GpuIdle": 12}, {"GpuIdle": 12.0}),
+    "money_budgets": ({"nlp": {"month": 500}}, {"nlp": {"month": 500.0}}),
     "serving_workloads": (["ml/chat-*"], ("ml/chat-*",)),
     "checkpoint_budgets": ({"gold": "7m"}, {"gold": timedelta(minutes=7)}),
     "quota_ratio": ("wastage", QuotaRatio.WASTAGE),

@@ -1,0 +1,1 @@
+"""A month's statement as files: CSV, Parquet, XLSX and FOCUS, each written from the same lines."""

@@ -1,0 +1,120 @@
+"""A month from what the store knows: who held what, what it was good for, and what it costs."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from decimal import Decimal
+from fractions import Fraction
+from typing import Final
+
+from analytics.chargeback.agreement import Agreement
+from analytics.chargeback.capacity import Kind
+from analytics.chargeback.distribution import Distribution, IdlePolicy, Pool
+from analytics.chargeback.extras import Extras, Preempted
+from analytics.chargeback.line import Line
+from analytics.chargeback.quota_lines import QUOTA, QuotaLine, at_average_price
+from analytics.chargeback.settle import settle
+from analytics.chargeback.statement import COSTS, DIMENSIONS, Row, Statement, Terms
+from domain.calendar import Period, Unit, cut, running
+from domain.errors import PolicyError
+from domain.money import Price, PriceBook
+from service.caused_time import caused_time, in_teams
+from service.held_time import node_stretches, stays, unread
+from service.preempted_time import lost_time
+from service.quota_time import quota_by_pool, quota_lines
+from service.statement_figures import Month
+from store.embedded import Store
+
+NO_PRICES: Final = "no prices are set: add money.prices or money.price_file to the settings"
+NO_CAUSES: Final = "no cause is known yet of what was held in these days"
+# Makes lines where nothing is priced; no amount of it is ever shown.
+_UNPRICED: Final = PriceBook((Price(listed=Decimal(0), valid_from_ms=0),))
+
+
+def settled(store: Store, agreement: Agreement, period: Period, *, of_teams: bool = False) -> Month:
+    """
+    A month, or its days until now, from what the store knows.
+
+    Args:
+        of_teams: whether rows of whole teams are enough, one for each cluster, model and day: amounts
+            are apportioned to teams first, so that their sums are the same.
+    """
+    window, days = period.window, cut(period.window, agreement.zone, Unit.DAY)
+    labels = {key for price in agreement.book.prices for key, _ in price.node_labels}
+    held, there = stays(store, window), node_stretches(store, window, labels)
+    # Only a share of idle capacity, or a charge beside it, is a second kind of row of a team.
+    beside = agreement.shared_costs or agreement.preempted is Preempted.CREDITED
+    of_teams = of_teams and agreement.idle is IdlePolicy.NONE and not beside
+    held = held.of_teams() if of_teams else held
+    quotas = quota_by_pool(store, days)
+    terms = Terms(
+        currency=agreement.currency,
+        billing=agreement.billing,
+        distribution=Distribution(
+            policy=agreement.idle, unavailable_too=agreement.unavailable_too, quotas=quotas
+        ),
+    )
+
+    extras = _extras(store, agreement, days)
+
+    def priced(book: PriceBook) -> Statement:
+        made = settle(
+            held, there, period=period, zone=agreement.zone, book=book, terms=terms,
+            extras=Extras() if book is _UNPRICED else extras,
+        )  # fmt: skip
+        return replace(made, unknown=(*unread(store, window), *made.unknown))
+
+    because = "" if agreement.book.prices else NO_PRICES
+    try:
+        found = priced(_UNPRICED if because else agreement.book)
+    except PolicyError as missing:
+        # Where a part has no price, every sum would be wrong: GPU-hours only, and the reason.
+        because, found = str(missing), priced(_UNPRICED)
+    causes = caused_time(store, days)
+    causes = in_teams(causes) if of_teams else causes
+    no_causes_because = "" if causes or not found.hours.held else NO_CAUSES
+    lines = [
+        Line(row=row, causes=causes.pop(_key(row), {}) if row.kind == Kind.HELD else {}) for row in found.rows
+    ]
+    zero = agreement.currency.amount(0)
+    free = dict.fromkeys(COSTS, zero)
+    lines += [
+        Line(row=Row(**dict(zip(DIMENSIONS, key, strict=True)), **free), causes=causes[key])  # type: ignore[arg-type]
+        for key in sorted(causes)
+    ]
+    lines += [_quota_line(line, found.average_prices, agreement) for line in quota_lines(store, days)]
+    return Month(
+        statement=found,
+        lines=tuple(lines),
+        no_money_because=because,
+        no_causes_because=no_causes_because,
+    )
+
+
+def _extras(store: Store, agreement: Agreement, days: Sequence[Period]) -> Extras:
+    """What is charged beside capacity."""
+    credited = agreement.preempted is Preempted.CREDITED
+    months = {day.label: running(day.end_ms, agreement.zone, Unit.MONTH) for day in days}
+    return Extras(
+        shared=agreement.shared_costs,
+        month_ms={label: whole.end_ms - whole.start_ms for label, whole in months.items()},
+        lost=lost_time(store, days) if credited else (),
+        borne_by=agreement.preempted_borne_by,
+    )
+
+
+def _quota_line(line: QuotaLine, prices: Mapping[Pool, Fraction], agreement: Agreement) -> Line:
+    free = agreement.currency.amount(0)
+    return Line(
+        row=Row(
+            day=line.day, kind=QUOTA, cluster=line.cluster, team=line.team, queue=line.queue,
+            gpu_model=line.gpu_model,
+            list_cost=free, contracted_cost=free, effective_cost=free, billed_cost=free,
+        ),
+        causes={},
+        quota=line.time,
+        worth=at_average_price(line, prices, agreement.currency),
+    )  # fmt: skip
+
+
+def _key(row: Row) -> tuple[str, ...]:
+    return tuple(getattr(row, name) for name in DIMENSIONS)
