@@ -15,7 +15,7 @@ from analytics.chargeback.quota_lines import (
     QuotaLine,
     at_average_price,
 )
-from analytics.chargeback.settle import settle
+from analytics.chargeback.settle import settle_sums
 from analytics.chargeback.statement import COSTS, DIMENSIONS, Row, Statement, Terms
 from api.answers import Filters, Question, Record
 from api.parameters import ALIASES, check_labels
@@ -26,7 +26,8 @@ from domain.policy import Policy
 from domain.tenant import Tenancy
 from domain.window import Window, format_instant
 from service.caused_time import caused_time, in_teams
-from service.held_time import first_reading_ms, node_stretches, stays, unread
+from service.held_days import held_in
+from service.held_time import first_reading_ms, unread
 from service.observation import share_of_window
 from service.quota_time import borrowed_from_nobody, quota_by_pool, quota_lines
 from service.statement_figures import Line, Month, books, figures, gpu_hours, unit_cost, unknown_stretches
@@ -159,11 +160,10 @@ def settled(store: Store, agreement: Agreement, period: Period, *, of_teams: boo
             are apportioned to teams first, so that their sums are the same.
     """
     window, days = period.window, cut(period.window, agreement.zone, Unit.DAY)
-    labels = {key for price in agreement.book.prices for key, _ in price.node_labels}
-    held, there = stays(store, window), node_stretches(store, window, labels)
     # Only a share of idle capacity is a second kind of row of a team.
     of_teams = of_teams and agreement.idle is IdlePolicy.NONE
-    held = held.of_teams() if of_teams else held
+    because = "" if agreement.book.prices else NO_PRICES
+    held = held_in(store, agreement, days, fine=not of_teams)
     quotas = quota_by_pool(store, days)
     terms = Terms(
         currency=agreement.currency,
@@ -174,10 +174,10 @@ def settled(store: Store, agreement: Agreement, period: Period, *, of_teams: boo
     )
 
     def priced(book: PriceBook) -> Statement:
-        made = settle(held, there, period=period, zone=agreement.zone, book=book, terms=terms)
+        parts = [(part, cutter.at(book)) for part, cutter in held]
+        made = settle_sums(parts, period=period, terms=terms)
         return replace(made, unknown=(*unread(store, window), *made.unknown))
 
-    because = "" if agreement.book.prices else NO_PRICES
     try:
         found = priced(_UNPRICED if because else agreement.book)
     except PolicyError as missing:

@@ -1,14 +1,16 @@
 """From stays and nodes to the statement of a month: all steps in their order."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import tzinfo
 
-from analytics.chargeback.capacity import capacity_lines
+from analytics.chargeback import capacity, usage
+from analytics.chargeback.capacity import Hours
 from analytics.chargeback.cutter import Cutter
-from analytics.chargeback.distribution import charges, distributed
+from analytics.chargeback.distribution import Charge, charges, distributed
+from analytics.chargeback.held import Held
 from analytics.chargeback.statement import Statement, Terms, statement
 from analytics.chargeback.stays import NodeStretch, Stays
-from analytics.chargeback.usage import usage_lines
+from analytics.chargeback.usage import neighbours_joined
 from domain.calendar import Period, Unit, cut
 from domain.money import PriceBook
 
@@ -31,15 +33,31 @@ def settle(
     Raises:
         PolicyError: the price book has no price for something that was there.
     """
-    days = cut(period.window, zone, Unit.DAY)
-    cutter = Cutter.over(days, stretches, book)
-    usage, not_held = usage_lines(stays, cutter)
-    capacity, hours, not_there = capacity_lines(stays, cutter)
+    cutter = Cutter.over(cut(period.window, zone, Unit.DAY), stretches, book)
+    return settle_sums([(Held.of(stays, cutter), cutter)], period=period, terms=terms)
+
+
+def settle_sums(parts: Sequence[tuple[Held, Cutter]], *, period: Period, terms: Terms) -> Statement:
+    """
+    The same of what was added up already, over the days of each cutter and at its prices.
+
+    Args:
+        parts: of the period, in the order of their days; none has a day of another.
+
+    Raises:
+        PolicyError: the price book has no price for something that was there.
+    """
+    found: list[Charge] = []
+    hours: dict[str, Hours] = {}
+    for held, cutter in parts:
+        there, of_days = capacity.lines_of(held.levels, cutter)
+        found += charges(usage.lines_of(held.usage, held.skus, cutter), there)
+        hours |= of_days
     return statement(
-        distributed(charges(usage, capacity), terms.distribution),
-        days=days,
+        distributed(found, terms.distribution),
+        days=[day for _, cutter in parts for day in cutter.days],
         period=period,
         terms=terms,
         hours=hours,
-        unknown=(*not_held, *not_there),
+        unknown=neighbours_joined(each for held, _ in parts for each in held.unknown),
     )
