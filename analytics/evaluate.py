@@ -166,7 +166,11 @@ def grouped(rows: Sequence[Row], by: tuple[str, ...]) -> Iterator[tuple[dict[str
     groups: dict[tuple[object, ...], list[Row]] = {}
     for row in rows:
         labels = shown(row)
-        groups.setdefault(tuple(labels[name] for name in by), []).append(row)
+        key = tuple([labels[name] for name in by])
+        if key in groups:
+            groups[key].append(row)
+        else:
+            groups[key] = [row]
     for key, members in groups.items():
         if None not in key:
             yield dict(zip(by, map(str, key), strict=True)), members
@@ -212,5 +216,7 @@ def passes(row: Row, filters: Mapping[str, tuple[str, ...]]) -> bool:
 
 def shown(row: Row) -> Row:
     """The row as it is named and filtered; what is computed rests on the row itself."""
-    labels = row.get(SHOWN_AS)
+    if SHOWN_AS not in row:
+        return row
+    labels = row[SHOWN_AS]
     return labels if isinstance(labels, dict) else row

@@ -11,27 +11,65 @@ from domain.window import MS_PER_SECOND
 # A queue that was never seen as an object may exist; only one that is known to be gone is silent.
 WAITING_NOW = """\
 -- One row per workload that waits just before $as_of_ms, and a row of zeros per combination of
--- dimensions that a queue has had, unless the queue is known to be deleted.
-with by_episode as (
+-- dimensions that a queue has had, unless the queue is known to be deleted. Of those that were
+-- not placed yet or queue again, few of all there ever were, all spans are read to number their episodes.
+with queued_again as (
+    select distinct cluster, workload_uid, open_until_ms
+    from span
+    where
+        not first_wait
+        and state in ('queued', 'checking', 'placing')
+        and start_ms < $as_of_ms
+        and (end_ms is null or end_ms >= $as_of_ms)
+        and open_until_ms >= $as_of_ms
+),
+
+may_wait as materialized (
+    select *
+    from gpu_workload
+    where
+        open_until_ms >= $as_of_ms
+        and submitted_ms < $as_of_ms
+        and (first_placed_ms is null or first_placed_ms >= $as_of_ms)
+    union
+    select gpu_workload.*
+    from queued_again
+    inner join gpu_workload
+        on queued_again.cluster = gpu_workload.cluster
+        and queued_again.workload_uid = gpu_workload.workload_uid
+        and queued_again.open_until_ms = gpu_workload.open_until_ms
+),
+
+of_waiter as (
+    select * from spans_of('may_wait')
+    where start_ms < $as_of_ms and open_until_ms >= $as_of_ms
+),
+
+by_episode as (
     select
         cluster,
         workload_uid,
+        queue,
+        service_class,
+        priority_class,
+        team,
+        case when first_placed_ms < $as_of_ms then gpu_model else '' end as gpu_model,
+        gang_size,
+        requested_micro_gpus,
         episode,
         sum(least(coalesce(end_ms, $as_of_ms), $as_of_ms) - start_ms) as waited_ms,
         max(coalesce(end_ms, $as_of_ms)) >= $as_of_ms as goes_on
-    from waiting_span
-    where start_ms < $as_of_ms and open_until_ms >= $as_of_ms
-    group by cluster, workload_uid, episode
+    from numbered_waits('of_waiter')
+    group by all
 ),
 
 waiting as (
     select
-        cluster,
-        workload_uid,
+        * exclude (episode, waited_ms, goes_on),
         max(case when goes_on then waited_ms end) as episode_ms,
         sum(waited_ms) as cumulative_ms
     from by_episode
-    group by cluster, workload_uid
+    group by all
     having max(case when goes_on then 1 else 0 end) = 1
 ),
 
@@ -46,22 +84,19 @@ known_queue as (
 )
 
 select
-    gpu_workload.cluster,
-    gpu_workload.workload_uid,
-    gpu_workload.queue,
-    gpu_workload.service_class,
-    gpu_workload.priority_class,
-    gpu_workload.team,
-    case when gpu_workload.first_placed_ms < $as_of_ms then gpu_workload.gpu_model else '' end as gpu_model,
-    gpu_workload.gang_size,
+    cluster,
+    workload_uid,
+    queue,
+    service_class,
+    priority_class,
+    team,
+    gpu_model,
+    gang_size,
     1 as workloads,
-    gpu_workload.requested_micro_gpus as micro_gpus,
-    waiting.episode_ms,
-    waiting.cumulative_ms
+    requested_micro_gpus as micro_gpus,
+    episode_ms,
+    cumulative_ms
 from waiting
-inner join gpu_workload
-    on waiting.cluster = gpu_workload.cluster and waiting.workload_uid = gpu_workload.workload_uid
-where gpu_workload.open_until_ms >= $as_of_ms
 union all
 select distinct
     seen.cluster,

@@ -23,7 +23,17 @@ FIRST_WAITS = """\
 -- One row per workload that waited for its first placement in [$window_start_ms, $as_of_ms): its
 -- waiting clock at either end of the window, and whether it was placed inside. What came and was placed
 -- inside waited as long as its row says; of all others the spans are added up.
-with clock as (
+with crossing as materialized (
+    select *
+    from gpu_workload
+    where
+        submitted_ms < $as_of_ms
+        and open_until_ms >= $window_start_ms
+        and coalesce(first_placed_ms >= $window_start_ms, true)
+        and (submitted_ms < $window_start_ms or coalesce(first_placed_ms >= $as_of_ms, true))
+),
+
+clock as (
     select
         cluster,
         workload_uid,
@@ -31,13 +41,12 @@ with clock as (
             greatest(least(coalesce(end_ms, $as_of_ms), $window_start_ms) - start_ms, 0)
         )::bigint as entry_ms,
         sum(least(coalesce(end_ms, $as_of_ms), $as_of_ms) - start_ms)::bigint as exit_ms
-    from workload_span
+    from spans_of('crossing')
     where
         first_wait
         and waits
         and start_ms < $as_of_ms
         and open_until_ms >= $window_start_ms
-        and (submitted_ms < $window_start_ms or coalesce(first_placed_ms >= $as_of_ms, true))
     group by cluster, workload_uid
 )
 
@@ -62,32 +71,23 @@ where
     and open_until_ms >= $window_start_ms
 union all
 select
-    gpu_workload.cluster,
-    gpu_workload.workload_uid,
-    gpu_workload.queue,
-    gpu_workload.service_class,
-    gpu_workload.priority_class,
-    gpu_workload.team,
-    case when gpu_workload.first_placed_ms < $as_of_ms then gpu_workload.gpu_model else '' end as gpu_model,
-    gpu_workload.gang_size,
+    crossing.cluster,
+    crossing.workload_uid,
+    crossing.queue,
+    crossing.service_class,
+    crossing.priority_class,
+    crossing.team,
+    case when crossing.first_placed_ms < $as_of_ms then crossing.gpu_model else '' end as gpu_model,
+    crossing.gang_size,
     coalesce(clock.entry_ms, 0) as entry_ms,
     coalesce(clock.exit_ms, 0) as exit_ms,
-    coalesce(gpu_workload.first_placed_ms < $as_of_ms, false) as placed
-from gpu_workload
+    coalesce(crossing.first_placed_ms < $as_of_ms, false) as placed
+from crossing
 left join clock
-    on gpu_workload.cluster = clock.cluster and gpu_workload.workload_uid = clock.workload_uid
+    on crossing.cluster = clock.cluster and crossing.workload_uid = clock.workload_uid
 where
-    gpu_workload.submitted_ms < $as_of_ms
-    and gpu_workload.open_until_ms >= $window_start_ms
-    and coalesce(gpu_workload.first_placed_ms >= $window_start_ms, true)
-    and (
-        gpu_workload.submitted_ms < $window_start_ms
-        or coalesce(gpu_workload.first_placed_ms >= $as_of_ms, true)
-    )
-    and (
-        coalesce(gpu_workload.first_placed_ms < $as_of_ms, false)
-        or coalesce(clock.exit_ms > clock.entry_ms, false)
-    )
+    coalesce(crossing.first_placed_ms < $as_of_ms, false)
+    or coalesce(clock.exit_ms > clock.entry_ms, false)
 """
 
 COMPONENTS = ("quota", "checks", "placing")

@@ -1,9 +1,10 @@
 """
 What questions about ten million jobs cost, and peers: `python -m benchmarks.analytics [--quick] [PART]...`.
 
-Parts are `questions`, `prometheus`, `refresh` and `backfill`, by default all. Answers are compared before a
-figure is told: where they differ the run fails. Each run is a process of its own, product and peers in turn;
-figures are medians of CPU seconds of all threads. Exits with 1 where a goal is missed.
+Parts are `questions`, `month`, `prometheus`, `refresh` and `backfill`, by default all. Answers are compared
+before a figure is told: where they differ the run fails. Each run is a process of its own, product and peers
+in turn; figures are medians of CPU seconds of all threads, of `month` the least. Exits with 1 where a goal is
+missed.
 
 `--keep FOLDER` leaves the seeded data there, and takes them from there the next time.
 """
@@ -33,6 +34,7 @@ class Size:
     """How much is asked of: clusters by part, days with samples, and how often."""
 
     questions: Cluster
+    month: Cluster
     prometheus: Cluster
     refresh: Cluster
     backfill: Cluster
@@ -43,12 +45,14 @@ class Size:
 
 FULL: Final = Size(
     questions=Cluster(jobs=10_000_000, days=365, nodes=1000),
+    month=Cluster(jobs=10_000_000, days=31, nodes=1000),
     prometheus=Cluster(jobs=100_000, days=28, nodes=150),
     refresh=Cluster(jobs=300_000, days=17, nodes=1000),
     backfill=Cluster(jobs=10_000, days=30, nodes=8),
 )
 QUICK: Final = Size(
     questions=Cluster(jobs=300_000, days=365, nodes=100),
+    month=Cluster(jobs=100_000, days=31, nodes=100),
     prometheus=Cluster(jobs=20_000, days=7, nodes=60),
     refresh=Cluster(jobs=15_000, days=17, nodes=50),
     backfill=Cluster(jobs=500, days=3, nodes=3),
@@ -61,6 +65,8 @@ GOALS: Final = {"pandas": 4.0, "polars": 1.0}
 QUESTIONS: Final = ("waits", "depth", "money")
 _REFRESH_SECONDS: Final = 1.0
 _SCANNED_MORE: Final = 0.1
+_FACTS_SECONDS: Final = 20.0
+_KEPT_SECONDS: Final = 0.2
 _BACKFILL_MB: Final = 2048.0
 
 
@@ -144,6 +150,34 @@ def _cpu(runs: Sequence[Run]) -> float:
 
 def _memory(runs: Sequence[Run]) -> float:
     return max(one.peak_mb for one in runs)
+
+
+def month_figures(size: Size, folder: Path) -> list[Told]:
+    """A month closed from facts, and from days that were added up before; peers sum what was held."""
+    data = seeded(size.month, folder)
+    ours: list[Run] = []
+    peers: dict[str, list[Run]] = {who: [] for who in GOALS}
+    for _ in range(size.rounds):
+        ours.append(run("benchmarks.month:answer", data.told()))
+        for who, of in peers.items():
+            of.append(run(f"benchmarks.by_{who}:answer", data.told() | {"question": "money"}))
+    for runs in peers.values():
+        same(ours[0].answer["answer"], runs[0].answer)
+    least = {name: min(one.answer[name] for one in ours) for name in ("facts", "keeping", "kept")}
+    pandas = min(one.cpu_seconds for one in peers["pandas"])
+    polars = min(one.cpu_seconds for one in peers["polars"])
+    return [
+        Told(name="month from facts, pandas", unit="cpu_s", ours=least["facts"], peer=pandas,
+             ratio=pandas / least["facts"], goal=f"< {_FACTS_SECONDS:g}",
+             holds=least["facts"] < _FACTS_SECONDS),
+        Told(name="month from facts, polars", unit="cpu_s", ours=least["facts"], peer=polars,
+             ratio=polars / least["facts"]),
+        Told(name="month from kept days, equal", unit="cpu_s", ours=least["kept"],
+             goal=f"< {_KEPT_SECONDS:g}", holds=least["kept"] < _KEPT_SECONDS),
+        Told(name="all its days added up, one by one", unit="cpu_s", ours=least["keeping"]),
+        Told(name="month, pandas, memory", unit="MB", ours=_memory(ours), peer=_memory(peers["pandas"])),
+        Told(name="month, polars, memory", unit="MB", ours=_memory(ours), peer=_memory(peers["polars"])),
+    ]  # fmt: skip
 
 
 def prometheus_figures(size: Size, folder: Path) -> list[Told]:
@@ -232,6 +266,7 @@ def backfill_figures(size: Size, folder: Path) -> list[Told]:
 
 PARTS: Final[dict[str, Callable[[Size, Path], list[Told]]]] = {
     "questions": question_figures,
+    "month": month_figures,
     "prometheus": prometheus_figures,
     "refresh": refresh_figures,
     "backfill": backfill_figures,

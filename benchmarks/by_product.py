@@ -21,18 +21,22 @@ from store.embedded import Store
 def answer(asked: dict[str, Any]) -> Answer:
     """The answer to `question` from the store of these data."""
     data = Data.read(asked)
+    store = Store.open(data.store)
+    try:
+        clock = FixedClock(data.cluster.end_ms)
+        answers = Answers(store, Tenancy(), Policy(), clock, agreement=agreed())
+        return _QUESTIONS[asked["question"]](answers, data)
+    finally:
+        store.close()
+
+
+def agreed() -> Agreement:
+    """The prices that peers look up too."""
     prices = [
         Price(gpu_model=model, valid_from_ms=START_MS + day * DAY_MS, listed=price)
         for model, day, price in PRICES
     ]
-    agreement = Agreement(currency=Currency.of("EUR"), book=PriceBook(prices))
-    store = Store.open(data.store)
-    try:
-        clock = FixedClock(data.cluster.end_ms)
-        answers = Answers(store, Tenancy(), Policy(), clock, agreement=agreement)
-        return _QUESTIONS[asked["question"]](answers, data)
-    finally:
-        store.close()
+    return Agreement(currency=Currency.of("EUR"), book=PriceBook(prices))
 
 
 def by_class(asked: dict[str, Any]) -> dict[str, Any]:

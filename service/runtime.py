@@ -31,6 +31,7 @@ from service.collecting import Collectors
 from service.first_cut import FirstCut
 from service.gateways import Gateways
 from service.gpu_metrics import Poller, pollers
+from service.held_days import keep_days
 from service.keeping import Keeper
 from service.kueue_checks import KueueChecks
 from service.measure import Measurer
@@ -306,6 +307,8 @@ class Runtime:
         with self._measuring:
             dropped = self._keeper.drop_old(now_ms)
             rewritten = self.store.put_in_order()
+        # After what is too old was dropped, and a statement need not add it up again.
+        keep_days(self.store, self.answers.agreement, as_of_ms=now_ms)
         if rewritten:
             log.info("wrote anew, in the order in which rows cease to count: %s", ", ".join(rewritten))
         if dropped:

@@ -12,13 +12,14 @@ from analytics.chargeback.distribution import Distribution, IdlePolicy, Pool
 from analytics.chargeback.extras import Extras, Preempted
 from analytics.chargeback.line import Line
 from analytics.chargeback.quota_lines import QUOTA, QuotaLine, at_average_price
-from analytics.chargeback.settle import settle
+from analytics.chargeback.settle import settle_sums
 from analytics.chargeback.statement import COSTS, DIMENSIONS, Row, Statement, Terms
 from domain.calendar import Period, Unit, cut, running
 from domain.errors import PolicyError
 from domain.money import Price, PriceBook
 from service.caused_time import caused_time, in_teams
-from service.held_time import node_stretches, stays, unread
+from service.held_days import held_in
+from service.held_time import unread
 from service.preempted_time import lost_time
 from service.quota_time import quota_by_pool, quota_lines
 from service.statement_figures import Month
@@ -39,12 +40,10 @@ def settled(store: Store, agreement: Agreement, period: Period, *, of_teams: boo
             are apportioned to teams first, so that their sums are the same.
     """
     window, days = period.window, cut(period.window, agreement.zone, Unit.DAY)
-    labels = {key for price in agreement.book.prices for key, _ in price.node_labels}
-    held, there = stays(store, window), node_stretches(store, window, labels)
     # Only a share of idle capacity, or a charge beside it, is a second kind of row of a team.
     beside = agreement.shared_costs or agreement.preempted is Preempted.CREDITED
     of_teams = of_teams and agreement.idle is IdlePolicy.NONE and not beside
-    held = held.of_teams() if of_teams else held
+    held = held_in(store, agreement, days, fine=not of_teams)
     quotas = quota_by_pool(store, days)
     terms = Terms(
         currency=agreement.currency,
@@ -57,10 +56,9 @@ def settled(store: Store, agreement: Agreement, period: Period, *, of_teams: boo
     extras = _extras(store, agreement, days)
 
     def priced(book: PriceBook) -> Statement:
-        made = settle(
-            held, there, period=period, zone=agreement.zone, book=book, terms=terms,
-            extras=Extras() if book is _UNPRICED else extras,
-        )  # fmt: skip
+        parts = [(part, cutter.at(book)) for part, cutter in held]
+        beside = Extras() if book is _UNPRICED else extras
+        made = settle_sums(parts, period=period, terms=terms, extras=beside)
         return replace(made, unknown=(*unread(store, window), *made.unknown))
 
     because = "" if agreement.book.prices else NO_PRICES

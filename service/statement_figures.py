@@ -1,7 +1,7 @@
 """Figures of a statement as the API gives them: GPU-hours by cause, costs, the books, what is unknown."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Final
@@ -11,7 +11,7 @@ from analytics.chargeback.line import CORRECTION, Line
 from analytics.chargeback.month_statement import MonthStatement
 from analytics.chargeback.quota_lines import NOTE_COSTS, NOTES
 from analytics.chargeback.statement import COSTS, Statement
-from analytics.chargeback.usage import Unknown
+from analytics.chargeback.usage import Unknown, neighbours_joined
 from analytics.wastage.causes import Cause
 from api.answers import Record
 from domain.money import MICRO_GPU_MS_PER_GPU_HOUR
@@ -119,17 +119,6 @@ def books(hours: Hours) -> Record:
 
 def unknown_stretches(stretches: Iterable[Unknown]) -> list[Record]:
     """What is not known of which node, neighbouring stretches in one."""
-    merged: list[Unknown] = []
-    for each in sorted(stretches, key=lambda each: (each.cluster, each.node, each.because, each.start_ms)):
-        last = merged[-1] if merged else None
-        if (
-            last is not None
-            and replace(each, start_ms=last.start_ms, end_ms=last.end_ms) == last
-            and (each.start_ms <= last.end_ms)
-        ):
-            merged[-1] = replace(last, end_ms=max(last.end_ms, each.end_ms))
-        else:
-            merged.append(each)
     return [
         {
             "cluster": each.cluster,
@@ -138,7 +127,7 @@ def unknown_stretches(stretches: Iterable[Unknown]) -> list[Record]:
             "end_at": format_instant(each.end_ms),
             "because": each.because,
         }
-        for each in merged
+        for each in neighbours_joined(stretches)
     ]
 
 

@@ -17,6 +17,7 @@ from store import (
     derived,
     facts,
     gpu_samples,
+    held_days,
     lives,
     measurements,
     observed,
@@ -29,6 +30,7 @@ from store.derived import Replacement
 from store.engine import Engine
 from store.facts import Changed
 from store.gpu_samples import Read
+from store.held_days import HeldDay
 from store.lives import Rows, Watermark
 from store.positions import Place
 
@@ -212,6 +214,14 @@ class Store(Engine):
     def put_in_order(self) -> list[str]:
         """Write tables anew in which questions about now read too many rows; see `store.order`."""
         return order.put_in_order(self)
+
+    def held_days(self, *, start_ms: int, end_ms: int) -> list[HeldDay]:
+        """The days of a window of which it is kept who held what."""
+        return held_days.kept(self, start_ms=start_ms, end_ms=end_ms)
+
+    def keep_held_days(self, make: Callable[[], Iterable[HeldDay]]) -> int:
+        """Keep days that are added up while nobody writes; see `store.held_days`."""
+        return held_days.keep(self, make)
 
     # ------------------------------------------------------------ GPU samples
 

@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from store import dimensions
+from store import dimensions, held_days
 from store.engine import Engine
 
 _BODIES: Final = """
@@ -87,6 +87,7 @@ def forget(engine: Engine, name: str, instead: str, *, labels: Iterable[str]) ->
             connection.execute(statement, {"name": name, "instead": instead})
         for (cluster,) in connection.execute(_CLUSTERS).fetchall():
             dimensions.recount(connection, cluster)
+        held_days.drop_all(connection)
     engine.fold()
     return changed
 

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from store import alerts, dimensions
+from store import alerts, dimensions, held_days
 from store.engine import Engine
 from store.lives import OF_WORKLOADS
 
@@ -105,6 +105,7 @@ def drop_before(engine: Engine, clusters: list[str], before_ms: int) -> int:
             dropped += len(cut)
     with engine.transaction() as connection:
         connection.execute(_MEASURED, {"before_ms": before_ms})
+        held_days.drop_all(connection, before_ms=before_ms)
     alerts.drop_before(engine, before_ms)
     return dropped
 

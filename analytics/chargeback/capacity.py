@@ -94,13 +94,27 @@ def capacity_lines(
     Raises:
         PolicyError: the price book has no price for a node.
     """
+    if not cutter.days:
+        return [], {}, []
+    nodes, pieces = pieces_of_nodes(stays, cutter)
+    return *lines_of(lasted(pieces), cutter), not_known(nodes, pieces, cutter)
+
+
+def lasted(pieces: pl.DataFrame) -> pl.DataFrame:
+    """How long so much was held on a node within a frame: number i64, held i64, ms i64."""
+    return pieces.group_by("number", "held").agg(pl.col("ms").sum())
+
+
+def lines_of(levels: pl.DataFrame, cutter: Cutter) -> tuple[list[CapacityLine], dict[str, Hours]]:
+    """
+    The lines, and the books' sum by day, of rows as `lasted` gives them.
+
+    Raises:
+        PolicyError: the price book has no price for a node.
+    """
     found: dict[CapacityLine, int] = defaultdict(int)
     hours: dict[str, Hours] = {day.label: Hours() for day in cutter.days}
-    if not cutter.days:
-        return [], hours, []
-    nodes, levels = _levels(stays, cutter)
-    lasted = levels.group_by("number", "held").agg(pl.col("ms").sum())
-    for number, held, ms in lasted.sort("number", "held").iter_rows():
+    for number, held, ms in levels.sort("number", "held").iter_rows():
         frame = cutter.frames[number]
         if frame.stretch is not None:
             price = cutter.price(frame, frame.stretch.sku)
@@ -116,10 +130,10 @@ def capacity_lines(
                 found[line] += micro_gpus * ms
         hours[frame.day] += _hours(frame, held, ms)
     lines = [replace(line, micro_gpu_ms=amount) for line, amount in found.items() if amount]
-    return sorted(lines, key=_order), hours, _unknown(nodes, levels, cutter)
+    return sorted(lines, key=_order), hours
 
 
-def _levels(stays: Stays, cutter: Cutter) -> tuple[pl.DataFrame, pl.DataFrame]:
+def pieces_of_nodes(stays: Stays, cutter: Cutter) -> tuple[pl.DataFrame, pl.DataFrame]:
     """
     The time of nodes in pieces in which neither they change nor what is held on them.
 
@@ -153,16 +167,17 @@ def _levels(stays: Stays, cutter: Cutter) -> tuple[pl.DataFrame, pl.DataFrame]:
     return nodes, lasting.select("place", "number", "held", "ms", start_ms="at_ms")
 
 
-def _unknown(nodes: pl.DataFrame, levels: pl.DataFrame, cutter: Cutter) -> list[Unknown]:
+def not_known(nodes: pl.DataFrame, pieces: pl.DataFrame, cutter: Cutter) -> list[Unknown]:
+    """The pieces, as `pieces_of_nodes` gives them, of which nobody knows what there was."""
     because = {
         (number, held): _not_known(cutter.frames[number], held)
-        for number, held in levels.select("number", pl.col("held") > 0).unique().iter_rows()
+        for number, held in pieces.select("number", pl.col("held") > 0).unique().iter_rows()
     }
     told = [key for key, reason in because.items() if reason]
     if not told:
         return []
     asked = pl.DataFrame(told, schema={"number": pl.Int64, "some": pl.Boolean}, orient="row")
-    pieces = levels.with_columns(some=pl.col("held") > 0).join(
+    pieces = pieces.with_columns(some=pl.col("held") > 0).join(
         asked, on=["number", "some"], how="semi", maintain_order="left"
     )
     pieces = pieces.join(nodes, on="place", maintain_order="left")

@@ -84,6 +84,10 @@ class Cutter:
             ),
         )  # fmt: skip
 
+    def at(self, book: PriceBook) -> Self:
+        """The same cuts at other prices, where none of them changes between two cuts."""
+        return replace(self, book=book, _prices={})
+
     @property
     def window(self) -> Window:
         """From the first day's start to the last day's end; empty without days."""

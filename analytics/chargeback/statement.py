@@ -179,19 +179,20 @@ def _exact_costs(
 
 
 def _average_prices(by_day: Mapping[str, Mapping[tuple[str, ...], "_Exact"]]) -> dict[Pool, Fraction]:
-    time: dict[Pool, int] = defaultdict(int)
-    costs: dict[Pool, Exact] = defaultdict(int)
+    found: dict[Pool, Fraction] = {}
     for day, rows in by_day.items():
+        sums: dict[tuple[str, str], list[Exact]] = {}
         for (_, kind, cluster, *_, gpu_model), amounts in rows.items():
             if kind in _BESIDE:
                 continue
-            pool, sign = (
-                Pool(cluster=cluster, gpu_model=gpu_model, day=day),
-                -1 if kind in TAKEN_OFF else 1,
-            )
-            time[pool] += sign * amounts.micro_gpu_ms
-            costs[pool] += sign * amounts.costs[2]
-    return {pool: Fraction(costs[pool]) / (_PARTS * time[pool]) for pool in time if time[pool] > 0}
+            sign, of_pool = -1 if kind in TAKEN_OFF else 1, sums.setdefault((cluster, gpu_model), [0, 0])
+            of_pool[0] += sign * amounts.micro_gpu_ms
+            of_pool[1] += sign * amounts.costs[2]
+        for (cluster, gpu_model), (time, cost) in sums.items():
+            if time > 0:
+                pool = Pool(cluster=cluster, gpu_model=gpu_model, day=day)
+                found[pool] = Fraction(cost) / (_PARTS * time)
+    return found
 
 
 def rolled_up(rows: Iterable[Row], by: Sequence[str]) -> list[Row]:
@@ -312,7 +313,9 @@ def _row(
     key: tuple[str, ...], minor: list[int], terms: Terms, *, day: str, amounts: _Exact, sign: int
 ) -> Row:
     team, kind, cluster, project, user, queue, gpu_model = key
-    listed, contracted, effective = (terms.currency.amount(amount) for amount in minor)
+    listed = contracted = effective = terms.currency.amount(minor[0])
+    if not minor[0] == minor[1] == minor[2]:
+        contracted, effective = map(terms.currency.amount, minor[1:])
     return Row(
         day=day,
         micro_gpu_ms=sign * amounts.micro_gpu_ms,
@@ -326,6 +329,6 @@ def _row(
         list_cost=listed,
         contracted_cost=contracted,
         effective_cost=effective,
-        billed_cost=effective if terms.billing is Billing.CHARGEBACK else terms.currency.amount(0),
+        billed_cost=effective if terms.billing is Billing.CHARGEBACK else effective * 0,
         prices=tuple(sorted(map(_reference, amounts.prices))),
     )

@@ -1,14 +1,17 @@
 """What was held: pods' stays on nodes, cut where the day, the price, the node or the team changes."""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 import polars as pl
 
 from analytics.chargeback.cutter import Cutter
 from analytics.chargeback.stays import OWNER, Owner, Stays
-from domain.money import Price
+from domain.money import Price, Sku
+
+QUANTITY_UNKNOWN: Final = "a pod holds GPUs of which the quantity is not known"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,22 +46,76 @@ def usage_lines(stays: Stays, cutter: Cutter) -> tuple[list[UsageLine], list[Unk
     Raises:
         PolicyError: the price book has no price for a stay.
     """
+    return lines_of(by_frame(stays, cutter), stays.skus, cutter), not_known(stays, cutter)
+
+
+def by_frame(stays: Stays, cutter: Cutter) -> pl.DataFrame:
+    """
+    What was held, summed as far as nothing tells it apart.
+
+    Returns:
+        One row per cluster, owner, SKU (a place among those of the stays) and frame: cluster str, team str,
+        project str, user str, queue str, sku i64, number i64, micro_gpu_ms i128.
+    """
     rows = stays.within(cutter.window)
-    if rows.is_empty():
-        return [], []
-    unknown = [
-        Unknown(**row, because="a pod holds GPUs of which the quantity is not known")
-        for row in rows.filter(pl.col("micro_gpus").is_null())
-        .select("cluster", "node", "start_ms", "end_ms")
-        .iter_rows(named=True)
+    known = cutter.coursed(rows.filter(pl.col("micro_gpus").is_not_null()))
+    cut = known.with_columns(
+        first=cutter.numbers(known["course"], known["start_ms"]),
+        last=cutter.numbers(known["course"], known["end_ms"] - 1),
+    )
+    return (
+        cut.with_columns(number=pl.int_ranges("first", pl.col("last") + 1))
+        .explode("number")
+        .join(cutter.frames_of, on="number")
+        .group_by("cluster", *OWNER, "sku", "number")
+        .agg(
+            micro_gpu_ms=(
+                pl.col("micro_gpus").cast(pl.Int128)
+                * (pl.min_horizontal("end_ms", "to_ms") - pl.max_horizontal("start_ms", "from_ms"))
+            ).sum()
+        )
+    )
+
+
+def not_known(stays: Stays, cutter: Cutter) -> list[Unknown]:
+    """The stays of which nobody knows how many GPUs they hold."""
+    rows = stays.within(cutter.window).filter(pl.col("micro_gpus").is_null())
+    return [
+        Unknown(**row, because=QUANTITY_UNKNOWN)
+        for row in rows.select("cluster", "node", "start_ms", "end_ms").iter_rows(named=True)
     ]
+
+
+def neighbours_joined(found: Iterable[Unknown]) -> list[Unknown]:
+    """The same stretches by node and reason, in order; those that touch or overlap are one."""
+    joined: list[Unknown] = []
+    for each in sorted(found, key=lambda each: (each.cluster, each.node, each.because, each.start_ms)):
+        last = joined[-1] if joined else None
+        if (
+            last is not None
+            and (last.cluster, last.node, last.because) == (each.cluster, each.node, each.because)
+            and each.start_ms <= last.end_ms
+        ):
+            joined[-1] = replace(last, end_ms=max(last.end_ms, each.end_ms))
+        else:
+            joined.append(each)
+    return joined
+
+
+def lines_of(summed: pl.DataFrame, skus: Sequence[Sku], cutter: Cutter) -> list[UsageLine]:
+    """
+    The lines of rows as `by_frame` gives them, in order.
+
+    Raises:
+        PolicyError: the price book has no price for one of them.
+    """
     prices: dict[Price, int] = {}
     told: dict[tuple[int, int], tuple[str, str, int]] = {}
     held: dict[tuple[str, tuple[str, ...], tuple[str, str, int]], int] = defaultdict(int)
-    for cluster, *of, sku_no, number, amount in _by_frame(rows, cutter).iter_rows():
+    for cluster, *of, sku_no, number, amount in summed.iter_rows():
         of_frame = told.get((sku_no, number))
         if of_frame is None:
-            frame, sku = cutter.frames[number], stays.skus[sku_no]
+            frame, sku = cutter.frames[number], skus[sku_no]
             model = sku.gpu_model if frame.stretch is None else frame.stretch.sku.gpu_model
             price_no = prices.setdefault(cutter.price(frame, sku), len(prices))
             of_frame = told[sku_no, number] = (model, frame.day, price_no)
@@ -72,28 +129,7 @@ def usage_lines(stays: Stays, cutter: Cutter) -> tuple[list[UsageLine], list[Unk
         for (cluster, of, (model, day, price_no)), amount in held.items()
         if amount
     ]  # fmt: skip
-    return sorted(lines, key=_order), unknown
-
-
-def _by_frame(rows: pl.DataFrame, cutter: Cutter) -> pl.DataFrame:
-    """One row per cluster, owner, SKU and frame: the micro-GPU-milliseconds that were held."""
-    known = cutter.coursed(rows.filter(pl.col("micro_gpus").is_not_null()))
-    cut = known.with_columns(
-        first=cutter.numbers(known["course"], known["start_ms"]),
-        last=cutter.numbers(known["course"], known["end_ms"] - 1),
-    )
-    return (
-        cut.with_columns(number=pl.int_ranges("first", pl.col("last") + 1))
-        .explode("number")
-        .join(cutter.frames_of, on="number")
-        .group_by("cluster", *OWNER, "sku", "number")
-        .agg(
-            (
-                pl.col("micro_gpus").cast(pl.Int128)
-                * (pl.min_horizontal("end_ms", "to_ms") - pl.max_horizontal("start_ms", "from_ms"))
-            ).sum()
-        )
-    )
+    return sorted(lines, key=_order)
 
 
 def _owner(team: str, project: str, user: str, queue: str) -> Owner:

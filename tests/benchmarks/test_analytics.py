@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from benchmarks import backfill, by_pandas, by_polars, by_product, by_prometheus, refreshing
+from benchmarks import backfill, by_pandas, by_polars, by_product, by_prometheus, month, refreshing
 from benchmarks.analytics import (
     FULL,
     QUESTIONS,
@@ -27,7 +27,7 @@ from store.embedded import Store
 
 SMALL = Cluster(jobs=600, days=4, nodes=42)
 TINY = Size(
-    questions=SMALL, prometheus=SMALL, refresh=SMALL, longer=2, rounds=1,
+    questions=SMALL, month=SMALL, prometheus=SMALL, refresh=SMALL, longer=2, rounds=1,
     backfill=Cluster(jobs=30, days=2, nodes=1),
 )  # fmt: skip
 
@@ -67,6 +67,12 @@ def test_the_product_and_its_peers_give_the_same_answer(question: str, data: Dat
     assert len(ours) > 50
     same(ours, pandas)
     same(ours, polars)
+
+
+def test_a_month_from_facts_and_from_kept_days_is_what_peers_tell(data: Data) -> None:
+    told = json.loads(json.dumps(month.answer(data.told())))
+    for peer in (by_pandas, by_polars):
+        same(told["answer"], json.loads(json.dumps(peer.answer(data.told() | {"question": "money"}))))
 
 
 def test_answers_that_differ_are_refused() -> None:

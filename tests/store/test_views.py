@@ -56,6 +56,15 @@ def test_a_wait_counts_once_in_the_figures() -> None:
         assert values(store, "requeue_wait_seconds", NOON)["0.5", "started"] == 1800
 
 
+def test_who_queues_again_is_in_the_queue() -> None:
+    again, between = "2026-03-02T09:40:00Z", "2026-03-02T09:22:00Z"
+    with store_of({"span": COURSE}) as store:
+        depth = [values(store, "queue_depth_workloads", at).values() for at in (again, between)]
+        waited = values(store, "starvation_index_seconds", again).values()
+    assert [sum(each) for each in depth] == [1, 0]
+    assert max(waited) == 15 * 60
+
+
 def test_held_time_before_the_first_placement_is_no_wait() -> None:
     held = {"workload_uid": "w", "state": "held", "start_at": NINE, "end_at": TIMES[0], "first_wait": True}
     waited = {"workload_uid": "w", "state": "queued", "start_at": TIMES[0], "end_at": TIMES[1]}
