@@ -4,8 +4,10 @@ import re
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
+from analytics.eta.sooner import Way
 from analytics.folding import OTHERS
 from analytics.why.reason import BlockerKind, Reason, Source
+from analytics.why.timeline import NOT_EVALUATED
 
 Json: TypeAlias = dict[str, Any]
 _UID: Final = re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
@@ -62,6 +64,10 @@ def folded(document: Json, sees: Callable[[str], bool]) -> Json:
         "other_holders": {
             "workloads": more["workloads"] + len(foreign),
             "amount": more["amount"] + sum(one["amount"] for one in foreign),
+            "first_ends_at": min(
+                (at for at in (more["first_ends_at"], *(one["ends_at"] for one in foreign)) if at),
+                default=None,
+            ),
         },
         "named": named,
     }
@@ -106,6 +112,23 @@ _HOLDER: Final = _object(
         "amount": _NUMBER,
         "nodes": {"type": "array", "items": _TEXT},
         "since": {"type": "string", "format": "date-time"},
+        "ends_at": _MAYBE_INSTANT
+        | {"description": "When it may be expected to end: the median; null where nobody can tell."},
+        "ends_earliest": _MAYBE_INSTANT,
+        "ends_latest": _MAYBE_INSTANT
+        | {"description": "With the earliest an 80 % interval; its limit where it has one before that."},
+        "ends_by": {"type": "string", "enum": ["", "limit", "like_runs"]},
+        "ends_because": _TEXT | {"description": "What that rests on, in words."},
+    }
+)
+_STRETCH: Final = _object(
+    {
+        "reason": {"type": "string", "enum": [*(str(reason) for reason in Reason), NOT_EVALUATED]},
+        "blocker": _TEXT | {"description": "What stood in the way, where that is no workload or node."},
+        "source": _TEXT | {"description": "As of a finding; `state` where its state tells; else empty."},
+        "waits": {"type": "boolean", "description": "Whether the time counts as waiting."},
+        "start_at": {"type": "string", "format": "date-time"},
+        "end_at": {"type": "string", "format": "date-time"},
     }
 )
 
@@ -127,6 +150,51 @@ _PRIORITY: Final = _object(
 ) | {
     "type": ["object", "null"],
     "description": "What its priority is made of; null for work that waits for nothing, or has no class.",
+}
+
+
+ETA: Final = _object(
+    {
+        "because": _TEXT | {"description": "Why nothing can be told; empty where something is."},
+        **dict.fromkeys(("low_seconds", "median_seconds", "high_seconds"), _MAYBE_NUMBER),
+        **dict.fromkeys(("starts_at", "starts_earliest", "starts_latest"), _MAYBE_INSTANT),
+        "like_workloads": _COUNT | {"description": "How many like waits it rests on first of all."},
+        "like_of": _TEXT | {"description": "What they have in common."},
+        "sentence": _TEXT | {"description": "All of it in a sentence."},
+        "sooner": {
+            "type": "array",
+            "description": "What would let it start sooner, the best first; only what is clearly better.",
+            "items": _object(
+                {
+                    "way": {"type": "string", "enum": [str(way) for way in Way]},
+                    **dict.fromkeys(("what", "assumes", "sentence"), _TEXT),
+                    "fits_now": {"type": ["boolean", "null"]}
+                    | {"description": "Whether there are room and quota for it now; null: not tried."},
+                    **dict.fromkeys(
+                        ("low_seconds", "median_seconds", "high_seconds", "gain_seconds"), _MAYBE_NUMBER
+                    ),
+                }
+            ),
+        },
+        "calibration": _object(
+            {
+                "age_band": _TEXT,
+                "service_class": _TEXT,
+                "days": _COUNT,
+                "intervals": _COUNT,
+                "held_ratio": _MAYBE_NUMBER,
+            }
+        )
+        | {
+            "type": ["object", "null"],
+            "description": "Of so many intervals that were told of the same class and age, and whose outcome"
+            " became known in these days, the share that held it: 0.8 is meant.",
+        },
+    }
+) | {
+    "type": ["object", "null"],
+    "description": "When it starts: the median of what is left of its wait, and an 80 % interval, low to"
+    " high; null for work that waits for nothing.",
 }
 
 
@@ -158,11 +226,27 @@ def schema(position: Json) -> Json:
             },
             "holders": {"type": "array", "items": _HOLDER}
             | {"description": "Who holds it, of those that the viewer may see; the largest first."},
-            "other_holders": _object({"workloads": _COUNT, "amount": _NUMBER})
-            | {"description": "How many more there are, and how much they hold together."},
+            "other_holders": _object(
+                {"workloads": _COUNT, "amount": _NUMBER, "first_ends_at": _MAYBE_INSTANT}
+            )
+            | {
+                "description": "How many more there are, how much they hold together, and when the first of"
+                " them may be expected to end."
+            },
             "named": {"type": "array", "items": _object({"uid": _TEXT, "team": _TEXT})}
             | {"description": "Workloads that the answer names, with their teams."},
+            "eta": ETA,
             "queue_position": position,
             "priority": _PRIORITY,
+            "timeline": {"type": "array", "items": _STRETCH}
+            | {
+                "description": "Its primary reasons so far, in order, without a hole but for the time in"
+                " which it ran. NOT_EVALUATED: nobody looked then."
+            },
+            "hours_by_reason": {
+                "type": "array",
+                "items": _object({"reason": _TEXT, "hours": _NUMBER}),
+                "description": "What it has waited for so far, the longest first.",
+            },
         }
     )

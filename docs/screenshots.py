@@ -4,6 +4,7 @@ Write `docs/screenshots/`: each page of the demo as Debian's Chromium shows it.
 `python docs/screenshots.py [PAGE ...]` starts the demo, opens the pages and ends it.
 """
 
+import re
 import shutil
 import socket
 import subprocess
@@ -17,11 +18,13 @@ import requests
 from playwright.sync_api import Browser, sync_playwright
 
 FOLDER = Path(__file__).parent / "screenshots"
-# File name -> address. The window is a week, so that what a week shows is there.
+# File name -> address; a workload's name in braces stands for its uid. The window is a week, so that what a
+# week shows is there.
 PAGES = {
     "home": "",
     "queues": "queues?window=7d",
     "jobs": "jobs?state=waiting",
+    "job": "job?uid={vision/ctr-1780}",
     "cluster": "cluster",
     "fairness": "fairness?window=7d",
     "waste": "waste?window=7d",
@@ -33,6 +36,7 @@ PAGES = {
     "sources": "sources",
     "definitions": "definitions",
 }
+_NAMED = re.compile(r"\{([^/}]+)/([^}]+)\}")
 _READY_SECONDS = 300
 _SETTLE_MS = 120_000
 _WIDTH, _HEIGHT = 1440, 900
@@ -51,12 +55,22 @@ def main(names: list[str]) -> None:
     if chromium is None:
         sys.exit("no chromium here: apt-get install chromium")
     FOLDER.mkdir(exist_ok=True)
-    with _demo() as url, sync_playwright() as playwright:
+    with _demo() as (url, api), sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
         for name in names or PAGES:
-            _shoot(browser, f"{url}/{PAGES[name]}", FOLDER / f"{name}.png")
+            address = _NAMED.sub(lambda found: _uid(api, *found.groups()), PAGES[name])
+            _shoot(browser, f"{url}/{address}", FOLDER / f"{name}.png")
             print(f"docs/screenshots/{name}.png")
         browser.close()
+
+
+def _uid(api: str, namespace: str, name: str) -> str:
+    """The uid of a workload of the demo."""
+    asked = {"namespace": namespace, "name": name}
+    rows = requests.get(f"{api}/api/v1/workloads", params=asked, timeout=60).json()["rows"]
+    if not rows:
+        sys.exit(f"the demo has no workload {namespace}/{name}: name another one in PAGES")
+    return str(rows[0]["uid"])
 
 
 def _shoot(browser: Browser, url: str, file: Path) -> None:
@@ -73,8 +87,8 @@ def _shoot(browser: Browser, url: str, file: Path) -> None:
 
 
 @contextmanager
-def _demo() -> Iterator[str]:
-    """The demo on free ports; gives the dashboard's address."""
+def _demo() -> Iterator[tuple[str, str]]:
+    """The demo on free ports; gives the addresses of the dashboard and of the API."""
     port, dashboard_port = _free_port(), _free_port()
     command = [sys.executable, "-m", "service.cli", "demo", "--port", str(port)]
     command += ["--dashboard-port", str(dashboard_port)]
@@ -83,7 +97,7 @@ def _demo() -> Iterator[str]:
     try:
         _wait_for(f"{url}/_stcore/health", demo)
         _wait_for(f"http://127.0.0.1:{port}/readyz", demo)
-        yield url
+        yield url, f"http://127.0.0.1:{port}"
     finally:
         demo.terminate()
         demo.wait(30)

@@ -117,6 +117,8 @@ LABELS: Mapping[str, Tells] = {
     # Whether it asks GPUs (gpu), or none (cpu).
     "population": Tells.WORK,
     "reason": Tells.WORK,
+    # What stands in the way of waiting work: a queue, a taint, a check.
+    "blocker": Tells.WHOSE,
     "mechanism": Tells.WORK,
     "victim_class": Tells.WORK,
     "preemptor_class": Tells.WORK,

@@ -109,7 +109,11 @@ class ResourceQuota:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """A batch/v1 Job. `queue` is its Kueue queue label, empty without one."""
+    """
+    A batch/v1 Job. `queue` is its Kueue queue label, empty without one.
+
+    `most_seconds` is its active deadline: it is failed once it has run so long.
+    """
 
     owner: Owner | None
     labels: Labels
@@ -120,6 +124,7 @@ class Job:
     priority_class: str
     queue: str
     placement: Placement | None = None
+    most_seconds: int | UnsetType = UNSET
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,7 +158,7 @@ class Workload:
     `reserved` maps flavor to resource to total, while quota is reserved, of GPUs; `other_reserved` of all
     other resources, in thousandths of their units. `evictions` is Kueue's own count by reason: it tells of
     evictions that no condition shows any more. `dispatched_to` is the worker cluster to which MultiKueue
-    gave it.
+    gave it. `most_seconds` is its maximum execution time: it is stopped once it was admitted for so long.
     """
 
     owners: tuple[Owner, ...]
@@ -172,6 +177,7 @@ class Workload:
     variant_of: str = ""
     dispatched_to: str = ""
     other_reserved: dict[str, Resources] | UnsetType = UNSET
+    most_seconds: int | UnsetType = UNSET
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

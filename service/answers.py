@@ -44,6 +44,7 @@ from service.quota_settings import QuotaSettings
 from service.reading import Reader
 from service.sources import Mark
 from service.statements import fitting, statement_of
+from service.why_orders import Orders
 from store.embedded import Store
 
 # One row per team that had submitted work before $as_of_ms.
@@ -90,6 +91,7 @@ class Answers:
     agreement: Agreement = field(default_factory=Agreement)
     quotas: QuotaSettings = field(default_factory=QuotaSettings)
     alarms: Alarms = field(default_factory=Alarms)
+    orders: Orders = field(default_factory=Orders)
     # Only where clusters are read there is somebody to take it in.
     checkpoints: Checkpoints | None = None
     kueue_checks: KueueChecks | None = None
@@ -164,7 +166,7 @@ class Answers:
 
     def why(self, uid: str, as_of_ms: int | None = None) -> Record | None:
         """Why one workload waits; None where there is none."""
-        return why.document(self.store, uid, self.as_of_ms(as_of_ms), self.policy)
+        return why.document(self.store, uid, self.as_of_ms(as_of_ms), self.policy, self.orders)
 
     def pending_workloads(self, question: ListQuestion) -> Listing:
         """A page of the workloads that wait for quota, in Kueue's order."""

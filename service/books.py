@@ -11,12 +11,15 @@ from domain.window import Clock
 from service.activity import Activity
 from service.corrections import Corrections
 from service.denials import Denials
+from service.eta_told import Etas
 from service.fairness import Fairness
 from service.node_prices import NodePrices
 from service.quota import Proposer
 from service.quota_settings import QuotaSettings
 from service.refresh import Refresher
+from service.wait_reasons import Reasons
 from service.wastage import Wastage
+from service.why_orders import Orders
 from store.embedded import Store
 
 
@@ -78,7 +81,7 @@ class _Lives:
         return self.refresher.refresh_cluster(cluster)
 
 
-def books_of(
+def books_of(  # noqa: PLR0913 - what the stages need
     store: Store,
     *,
     tenancy: Tenancy,
@@ -86,13 +89,17 @@ def books_of(
     clock: Clock,
     agreement: Agreement | None = None,
     quotas: QuotaSettings | None = None,
+    past_looks: int = 0,
+    orders: Orders | None = None,
 ) -> Books:
-    """The books of a store, with all stages."""
+    """The books of a store, with all stages; `past_looks` and `orders` as in `service.wait_reasons`."""
     return Books(
         store,
         stages=(
             _Lives(Refresher(store=store, tenancy=tenancy, policy=policy)),
             Denials(store, tenancy),
+            Reasons(store, past_looks, orders or Orders()),
+            Etas(store, replays=past_looks > 0),
             Activity(store, policy),
             Wastage(store, policy),
             Fairness(store, policy),

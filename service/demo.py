@@ -24,6 +24,7 @@ from service.runtime import Runtime
 from service.settings import Settings
 from service.settings_file import load_settings
 from service.stopping import Stop, on_signals
+from service.wait_reasons import PAST_LOOKS
 from store.embedded import Store
 
 CLUSTER = "sample"
@@ -95,7 +96,7 @@ def demo(  # noqa: PLR0913 - what the command line offers
         settings = _settings(chosen, data_dir or folder, played=play is not None, given=given)
         store = stack.enter_context(_new_store(settings))
         scene = _scene(chosen, store, folder / "recording", speed=play, minutes=minutes, say=say)
-        runtime = Runtime(settings, store=store, clock=scene.clock)
+        runtime = Runtime(settings, store=store, clock=scene.clock, past_looks=PAST_LOOKS)
         began = perf_counter()
         # In this order, whatever happens: the playback, the dashboard, the API, then the store.
         with runtime, ExitStack() as shown:

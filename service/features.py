@@ -80,6 +80,8 @@ MADE_OF: Final[Mapping[str, tuple[ObjectKind, ...]]] = {
     "queue_flavor": (ObjectKind.CLUSTER_QUEUE, ObjectKind.RESOURCE_FLAVOR),
     "kueue_terms": (ObjectKind.CLUSTER_QUEUE, ObjectKind.COHORT),
     "quota_use": (ObjectKind.WORKLOAD,),
+    "eta_outcomes": (ObjectKind.POD, ObjectKind.WORKLOAD),
+    "wait_reasons": (ObjectKind.POD, ObjectKind.WORKLOAD, ObjectKind.EVENT),
     "share_span": _QUOTAS,
     "team_share_span": _QUOTAS,
 }

@@ -63,6 +63,7 @@ class Runtime:
         settings: what to run.
         store: an open store; by default the one of the settings, opened and closed here.
         clock: what "now" is; by default the machine's time, or the end of imported data.
+        past_looks: as in `service.wait_reasons`, for a store into which history was just read.
 
     Raises:
         SettingsError: the settings cannot be served, for example no authentication on a public address.
@@ -70,10 +71,18 @@ class Runtime:
         UnreachableError: the port is taken.
     """
 
-    def __init__(self, settings: Settings, *, store: Store | None = None, clock: Clock | None = None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        store: Store | None = None,
+        clock: Clock | None = None,
+        past_looks: int = 0,
+    ) -> None:
         auth = settings.authentication()
         auth.check_bind(settings.server.host)
         self.settings = settings
+        self._past_looks = past_looks
         self.stopping = Stop()
         self._owns_store = store is None
         self.store = store or open_store(settings)
@@ -322,6 +331,8 @@ class Runtime:
             clock=self.answers.clock,
             agreement=self.answers.agreement,
             quotas=self.answers.quotas,
+            past_looks=self._past_looks,
+            orders=self.answers.orders,
         )
         return Measurer(
             answers=self.answers,

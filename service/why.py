@@ -5,6 +5,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
+from analytics.denials import Denier
 from analytics.why.reason import BlockerKind, Explanation, Finding, Reason
 from analytics.why.situation import explain
 from analytics.why.verdict import sentence
@@ -13,10 +14,12 @@ from api.answers import Record
 from domain.facts import ObjectKind
 from domain.policy import Policy
 from domain.quantity import MICRO_PER_GPU
-from domain.window import MS_PER_SECOND, format_instant
+from domain.window import MS_PER_SECOND, format_instant, parse_instant
 from domain.workload import WAITING_STATES
-from service import positions, why_facts, why_sql
+from service import positions, why_ends, why_facts, why_sql, why_timeline
+from service.eta import eta
 from service.why_facts import Known
+from service.why_orders import Orders
 from service.why_search import QUOTA_REASONS, Search
 from service.why_sql import of_few
 from store.embedded import Store
@@ -42,11 +45,14 @@ _NOT_WAITING: Final = {
 }
 
 
-def document(store: Store, uid: str, as_of_ms: int, policy: Policy) -> Record | None:
+def document(
+    store: Store, uid: str, as_of_ms: int, policy: Policy, orders: Orders | None = None
+) -> Record | None:
     """
     Why a workload waited just before an instant; None where it was not submitted by then.
 
-    `uid` may also be that of an object that belongs to it: its job, or a pod.
+    `uid` may also be that of an object that belongs to it: its job, or a pod. `orders` are those that looks
+    of late found.
     """
     meant = store.rows(_MEANT, {"uid": uid})
     if not meant:
@@ -55,7 +61,7 @@ def document(store: Store, uid: str, as_of_ms: int, policy: Policy) -> Record | 
     known = why_facts.read(store, cluster, [uid], as_of_ms).get(uid)
     if known is None:
         return None
-    search = Search.of(store, cluster, as_of_ms)
+    search = Search.of(store, cluster, as_of_ms, orders.of(cluster, as_of_ms) if orders else None)
     answer = explain(known.situation(search.site, search.found(known)))
     course = known.course
     return {
@@ -71,8 +77,10 @@ def document(store: Store, uid: str, as_of_ms: int, policy: Policy) -> Record | 
         "primary": _finding(answer.primary) if answer else None,
         "further": [_finding(one) for one in answer.further] if answer else [],
         **_parties(search, known, answer),
+        "eta": eta(search, known, answer),
         "queue_position": _position(search, known),
         "priority": _priority(search, known, answer, policy),
+        **why_timeline.reasons(store, cluster, uid, since_ms=int(course["submitted_ms"]), as_of_ms=as_of_ms),
     }
 
 
@@ -152,17 +160,21 @@ def _parties(search: Search, known: Known, answer: Explanation | None) -> Mappin
 
     Returns:
         `holds`: what the holders have, `quota` or `devices`; empty where nobody has what it needs.
-        `holders`: who holds it, each with how much, on which nodes and since when; at most `_MOST_HOLDERS`.
-        `other_holders`: how many more there are, and how much they hold. `named`: all workloads that the
-        answer names anywhere, with their teams.
+        `holders`: who holds it, each with how much, on which nodes, since when, and when it may be expected
+        to end; at most `_MOST_HOLDERS`. `other_holders`: how many more there are, how much they hold, and
+        when the first of them may end. `named`: all workloads that the answer names, with their teams.
     """
     holds, holding = _holding(search, known, answer)
     uids = {*holding, *_named(answer)} - {str(known.course["uid"])}
     owners = {str(row["uid"]): str(row["of_uid"]) for row in _about(search, why_sql.OWNERS, uids)}
     names = {str(row["uid"]): row for row in _about(search, why_sql.NAMES, {*uids, *owners.values()})}
+    since_ms = {uid: parse_instant(held["since"]) for uid, held in holding.items() if uid in names}
+    ends = why_ends.ends(search.store, search.cluster, since_ms, search.as_of_ms)
     holders: list[Record] = sorted(
         (
-            {name: names[uid][name] for name in ("uid", "namespace", "name", "team", "user")} | held
+            {name: names[uid][name] for name in ("uid", "namespace", "name", "team", "user")}
+            | held
+            | ends.get(uid, why_ends.UNKNOWN)
             for uid, held in holding.items()
             if uid in names
         ),
@@ -173,7 +185,11 @@ def _parties(search: Search, known: Known, answer: Explanation | None) -> Mappin
     return {
         "holds": holds,
         "holders": holders[:_MOST_HOLDERS],
-        "other_holders": {"workloads": len(more), "amount": sum(one["amount"] for one in more)},
+        "other_holders": {
+            "workloads": len(more),
+            "amount": sum(one["amount"] for one in more),
+            "first_ends_at": why_ends.first_end(more),
+        },
         "named": [{"uid": uid, "team": team} for uid, team in sorted(teams.items())],
     }
 
@@ -189,6 +205,8 @@ def _holding(search: Search, known: Known, answer: Explanation | None) -> tuple[
     for finding in answer.findings if answer else ():
         if finding.reason in QUOTA_REASONS and "flavor" in finding.evidence:
             return "quota", _of_quota(search, finding)
+        if finding.evidence.get("denied_by") == Denier.RESOURCE_QUOTA:
+            return "quota", _of_namespace(search, known)
         if finding.reason in (Reason.FRAGMENTATION, Reason.GPU_SHORTAGE):
             return "devices", _of_nodes(search, known, finding)
     return "", {}
@@ -211,6 +229,19 @@ def _of_quota(search: Search, finding: Finding) -> Mapping[str, Record]:
         if row["queue"] in queues and row["flavor"] == flavor and amount:
             since = format_instant(int(str(row["since_ms"])))
             found[str(row["uid"])] = {"amount": amount, "nodes": [], "since": since}
+    return found
+
+
+def _of_namespace(search: Search, known: Known) -> Mapping[str, Record]:
+    """Whose pods on nodes count against the ResourceQuota of its namespace."""
+    asked = {"cluster": search.cluster, "namespace": known.course["namespace"], "as_of_ms": search.as_of_ms}
+    found = {}
+    for row in search.store.rows(why_sql.HELD_IN_NAMESPACE, asked):
+        found[str(row["uid"])] = {
+            "amount": float(int(str(row["devices"]))),
+            "nodes": row["nodes"],
+            "since": format_instant(int(str(row["since_ms"]))),
+        }
     return found
 
 

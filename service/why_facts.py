@@ -11,7 +11,7 @@ import msgspec
 from analytics.denials import REASONS
 from analytics.why.messages.kueue import PENDING_WORDS
 from analytics.why.nodes import Gang, PodSet
-from analytics.why.reason import Finding
+from analytics.why.reason import Finding, Reason
 from analytics.why.situation import About, Said, Situation
 from domain.facts import ObjectKind
 from domain.objects import Workload
@@ -86,6 +86,7 @@ class Known:
             min_members=self.gang_size,
             stopped=self._stopped(site),
             no_queue=self._no_queue(site),
+            may_fit=self._may_fit(site, found),
             found=tuple(found),
         )
 
@@ -93,11 +94,24 @@ class Known:
         """The pods for which there must be room at once: of a gang that is partly bound, the others."""
         unbound = {row["uid"] for row in self.pods if not row["bound"]}
         bound = len(self.pods) - len(unbound)
-        if self.state is State.PLACING and unbound:
+        members = max(self.gang_size - bound, 1) if self.state is State.PLACING else self.gang_size
+        # Of a gang whose pods are still being made it counts what all of them will ask.
+        is_there = len(self.pods) >= self.gang_size or not self.shape
+        if self.state is State.PLACING and unbound and is_there:
             asks = [row for row in self.asks if row["pod_uid"] in unbound]
-            return Gang(pod_sets=_cut(_by_pod(asks), max(self.gang_size - bound, 1)))
+            return Gang(pod_sets=_cut(_by_pod(asks), members))
         queue = str(self.course["queue"])
-        return Gang(pod_sets=_cut(_by_part(self.shape, site, queue), self.gang_size))
+        return Gang(pod_sets=_cut(_by_part(self.shape, site, queue), members))
+
+    def _may_fit(self, site: Site, found: Sequence[Finding]) -> bool:
+        """Whether the arithmetic of Kueue's quota looked at it, and did not find that it never fits."""
+        return (
+            self.state is State.QUEUED
+            and self.kueue is not None
+            and bool(self.kueue.pod_sets)
+            and self.course["queue"] in site.cluster_queues
+            and not any(one.reason is Reason.NEVER_FITS for one in found)
+        )
 
     def _no_queue(self, site: Site) -> str:
         """The queue of Volcano that it names and that is not there; Kueue tells of its own."""
@@ -132,7 +146,9 @@ def read(store: Store, cluster: str, uids: Collection[str], as_of_ms: int) -> di
     said: defaultdict[str, list[Row]] = defaultdict(list)
     for row in _rows(store, why_sql.SAID, asked):
         member = members[row["uid"]]
-        said[member["of_uid"]].append({**row, "about": _about(row["word"], member["kind"])})
+        about = _about(row["word"], member["kind"])
+        if about is not None:
+            said[member["of_uid"]].append({**row, "about": about})
     shapes = _by_workload(_rows(store, why_sql.SHAPES, asked))
     asks = _by_workload(_rows(store, why_sql.ASKS, asked))
     return {
@@ -153,11 +169,15 @@ def _rows(store: Store, sql: str, asked: Mapping[str, object]) -> Sequence[Row]:
     return store.rows(of_few(sql) if isinstance(uids, list) and len(uids) <= _FEW else sql, asked)
 
 
-def _about(word: str, kind: str) -> About:
-    """What a text is about, by the condition or the Event that has it and by whom it is written of."""
+def _about(word: str, kind: str) -> About | None:
+    """
+    What a text is about, by the condition or the Event that has it and by whom it is written of.
+
+    None for what tells nothing of waiting: a Job has Events that are called as conditions of Kueue are.
+    """
     if kind == ObjectKind.WORKLOAD:
         return About.QUOTA
-    return About.POD if word == "PodScheduled" else _ABOUT.get(word, About.CONTAINER)
+    return About.POD if word == "PodScheduled" else _ABOUT.get(word)
 
 
 def _by_workload(rows: Sequence[Row]) -> defaultdict[str, list[Row]]:

@@ -1,12 +1,14 @@
 """What keeps a workload from starting, found by search and arithmetic: room, quota, the order of queues."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from functools import lru_cache
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
+from analytics.fragmentation.places import written
 from analytics.why.ceilings import Ceiling, of_kai, of_volcano, within
 from analytics.why.order import Waiting, positions, queue_order
 from analytics.why.placement import place
@@ -14,9 +16,11 @@ from analytics.why.quota import PodSetAsk, Request
 from analytics.why.reason import Finding, Reason, Source
 from domain.facts import ObjectKind
 from domain.objects import Workload
+from domain.window import MS_PER_SECOND
 from domain.workload import WAITING_STATES, State
 from service import why_sql
 from service.why_facts import Known
+from service.why_orders import Order
 from service.why_site import Site
 from store.embedded import Store
 
@@ -31,6 +35,30 @@ _AMOUNTS: Final = frozenset(
 )  # fmt: skip
 
 
+# Amounts of each pod set by resource, and what its pods want of a node, as text.
+_Shape: TypeAlias = tuple[tuple[tuple[tuple[str, int], ...], str], ...]
+
+
+def _shape(body: Workload) -> _Shape:
+    """What a Workload asks, in thousandths; under partial admission the least."""
+    return tuple(
+        (
+            tuple(
+                (name, each * (one.min_count or one.count) * 1000) for name, each in one.gpu_requests.items()
+            ),
+            "" if one.placement is None else written(one.placement),
+        )
+        for one in body.pod_sets
+    )
+
+
+@lru_cache(maxsize=32_768)
+def _read_body(text: str) -> tuple[int, _Shape]:
+    """The priority of a Workload and what it asks: between two looks most descriptions stay as they are."""
+    body = _WORKLOAD.decode(text)
+    return body.priority, _shape(body)
+
+
 @dataclass(frozen=True, slots=True)
 class Search:
     """Looks for what is in the way of workloads of one cluster, just before an instant."""
@@ -39,12 +67,17 @@ class Search:
     cluster: str
     as_of_ms: int
     site: Site
+    looked: Order | None = None
     _lines: dict[str | None, list[Waiting]] = field(default_factory=dict)
+    _orders: dict[str | None, Mapping[str, Finding]] = field(default_factory=dict)
+    _places: dict[str, Mapping[str, int]] = field(default_factory=dict)
+    _requests: dict[tuple[str, _Shape], Request] = field(default_factory=dict)
+    _given: dict[str, tuple[int, Sequence[Mapping[str, Any]]]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, store: Store, cluster: str, as_of_ms: int) -> "Search":
-        """With the nodes, queues and quotas as the store has them."""
-        return cls(store, cluster, as_of_ms, Site(store, cluster, as_of_ms))
+    def of(cls, store: Store, cluster: str, as_of_ms: int, looked: Order | None = None) -> "Search":
+        """With the nodes, queues and quotas as the store has them; `looked` is the order of the last look."""
+        return cls(store, cluster, as_of_ms, Site(store, cluster, as_of_ms), looked)
 
     def found(self, known: Known) -> tuple[Finding, ...]:
         """All that would keep it from starting now; nothing of work that does not wait."""
@@ -72,33 +105,29 @@ class Search:
     def _ceilings(self, known: Known) -> Iterable[Ceiling]:
         """The hard limits of Volcano's and KAI's queues that bind it."""
         queue, asked = str(known.course["queue"]), _asked(known, self.site)
-        used: dict[str, dict[str, int]] = {}
-        rows = self.store.rows(why_sql.HELD_BY_QUEUE, {"cluster": self.cluster, "as_of_ms": self.as_of_ms})
-        for row in rows:
-            by_queue = used.setdefault(str(row["resource"]), {})
-            by_queue[str(row["queue"])] = int(str(row["devices"])) * 1000
         for resource in asked:
-            of_resource = used.get(resource, {})
+            of_resource = self.site.held_by_queue.get(resource, {})
             if known.course["kind"] == ObjectKind.KAI_POD_GROUP:
                 yield from of_kai(queue, self.site.kai_queues, used=of_resource, resource=resource)
             else:
                 yield from of_volcano(queue, resource, self.site.volcano_queues, used=of_resource)
 
     def request(self, queue: str, body: Workload | None) -> Request:
-        """What a Workload asks of the quota of a queue, in thousandths; under partial admission the least."""
-        return Request(
-            queue=queue,
-            pod_sets=tuple(
-                PodSetAsk(
-                    amounts={
-                        name: each * (one.min_count or one.count) * 1000
-                        for name, each in one.gpu_requests.items()
-                    },
-                    flavors=self.site.open_flavors(one.placement),
-                )
-                for one in (body.pod_sets if body else ())
-            ),
-        )
+        """What a Workload asks of the quota of a queue, in thousandths."""
+        return self._request(queue, _shape(body) if body else ())
+
+    def _request(self, queue: str, shape: _Shape) -> Request:
+        """Those that ask alike have one request."""
+        known = self._requests.get((queue, shape))
+        if known is None:
+            known = self._requests[queue, shape] = Request(
+                queue=queue,
+                pod_sets=tuple(
+                    PodSetAsk(amounts=dict(amounts), flavors=self.site.open_flavors(wants))
+                    for amounts, wants in shape
+                ),
+            )
+        return known
 
     def _waits_for_quota(self, known: Known) -> bool:
         if known.state is not State.QUEUED or known.kueue is None:
@@ -113,14 +142,18 @@ class Search:
         is_strict = self.site.cluster_queues[queue].strategy == _STRICT
         if not (is_strict or has_quota):
             return
-        strict = [name for name, body in self.site.cluster_queues.items() if body.strategy == _STRICT]
-        waiting = self._waiting(None if has_quota else queue)
         uid = str(known.course["uid"])
-        behind = queue_order(waiting, self.site.quota, strict=strict).get(uid)
+        if has_quota and self.looked is not None and uid in self.looked.known:
+            behind = self.looked.behind.get(uid)
+            if behind is not None:
+                ago = {"order_seconds_ago": (self.as_of_ms - self.looked.at_ms) // MS_PER_SECOND}
+                behind = replace(behind, evidence={**behind.evidence, **ago})
+        else:
+            behind = self._order(None if has_quota else queue).get(uid)
         if behind is not None:
             passed = self._passed(known, queue) if is_strict else 0
             yield replace(behind, evidence={**behind.evidence, "passed": passed})
-        elif ahead := positions(waiting).get(uid, 0):
+        elif has_quota and (ahead := self._place(queue).get(uid, 0)):
             # There is quota for all of them: Kueue has not come to it yet, or says why it did not let it in.
             yield Finding(
                 reason=Reason.BEHIND_IN_QUEUE,
@@ -134,38 +167,59 @@ class Search:
         """How many of its queue come before it, by priority and time; None where it waits for no quota."""
         if not self._waits_for_quota(known):
             return None
-        return positions(self._waiting(str(known.course["queue"]))).get(str(known.course["uid"]))
+        return self._place(str(known.course["queue"])).get(str(known.course["uid"]))
+
+    def order(self) -> Order | None:
+        """The order of all, where it was needed; for the next who asks."""
+        behind = self._orders.get(None)
+        if behind is None:
+            return None
+        known = frozenset(one.uid for one in self._waiting(None))
+        return Order(at_ms=self.as_of_ms, behind=behind, known=known)
+
+    def _order(self, queue: str | None) -> Mapping[str, Finding]:
+        """Who is behind others, of all that wait for quota, or of one queue."""
+        if queue not in self._orders:
+            strict = [name for name, body in self.site.cluster_queues.items() if body.strategy == _STRICT]
+            self._orders[queue] = queue_order(self._waiting(queue), self.site.quota, strict=strict)
+        return self._orders[queue]
+
+    def _place(self, queue: str) -> Mapping[str, int]:
+        """How many of a queue come before each that waits in it."""
+        if queue not in self._places:
+            self._places[queue] = positions(self._waiting(queue))
+        return self._places[queue]
 
     def _waiting(self, queue: str | None) -> list[Waiting]:
         """All that waits for quota, or what waits in one queue."""
         if queue not in self._lines:
-            self._lines[queue] = self._read(queue)
+            everybody = self._lines.get(None)
+            self._lines[queue] = (
+                self._read(queue) if everybody is None else [one for one in everybody if one.queue == queue]
+            )
         return self._lines[queue]
 
     def _read(self, queue: str | None) -> list[Waiting]:
         asked = {"cluster": self.cluster, "queue": queue, "as_of_ms": self.as_of_ms}
         found = []
         for row in self.store.rows(why_sql.WAITING_FOR_QUOTA, asked):
-            body = _WORKLOAD.decode(str(row["body"]))
             name = str(row["queue"])
             if name in self.site.cluster_queues:
+                priority, shape = _read_body(str(row["body"]))
                 found.append(
                     Waiting(
                         uid=str(row["uid"]),
                         queue=name,
-                        priority=body.priority,
+                        priority=priority,
                         since_ms=int(str(row["submitted_ms"])),
-                        request=self.request(name, body),
+                        request=self._request(name, shape),
                     )
                 )
         return found
 
     def _passed(self, known: Known, queue: str) -> int:
         """How many of its queue were given quota that it could use, too, since it has waited for it."""
-        asked = {"cluster": self.cluster, "queue": queue, "as_of_ms": self.as_of_ms}
-        rows: Iterable[Mapping[str, Any]] = self.store.rows(
-            why_sql.ADMITTED, asked | {"since_ms": known.course["since_ms"]}
-        )
+        since_ms = int(known.course["since_ms"])
         sets = self.request(queue, known.kueue).pod_sets
         return sum(
             any(
@@ -173,8 +227,17 @@ class Search:
                 and any(one.amounts.get(resource) for resource in json.loads(row["resources"]))
                 for one in sets
             )
-            for row in rows
+            for row in self._admitted(queue, since_ms)
+            if row["start_ms"] >= since_ms
         )
+
+    def _admitted(self, queue: str, since_ms: int) -> Sequence[Mapping[str, Any]]:
+        """What was reserved of a queue since then, or since earlier."""
+        known = self._given.get(queue)
+        if known is None or known[0] > since_ms:
+            asked = {"cluster": self.cluster, "queue": queue, "as_of_ms": self.as_of_ms, "since_ms": since_ms}
+            known = self._given[queue] = since_ms, self.store.rows(why_sql.ADMITTED, asked)
+        return known[1]
 
 
 def _asked(known: Known, site: Site) -> dict[str, int]:

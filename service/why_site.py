@@ -46,6 +46,7 @@ class Site:
         self._cluster = cluster
         self._as_of_ms = as_of_ms
         self._asked: dict[str, object] = {"cluster": cluster, "as_of_ms": as_of_ms}
+        self._open_to: dict[str, frozenset[str]] = {}
 
     @cached_property
     def held(self) -> Mapping[str, Sequence[Row]]:
@@ -53,6 +54,14 @@ class Site:
         held: dict[str, list[Row]] = defaultdict(list)
         for row in self._store.rows(why_sql.HOLDS, self._asked):
             held[str(row["workload_uid"])].append(row)
+        return held
+
+    @cached_property
+    def held_by_queue(self) -> Mapping[str, Mapping[str, int]]:
+        """What the workloads of each queue hold, in thousandths, by resource and queue."""
+        held: dict[str, dict[str, int]] = defaultdict(dict)
+        for row in self._store.rows(why_sql.HELD_BY_QUEUE, self._asked):
+            held[str(row["resource"])][str(row["queue"])] = int(str(row["devices"])) * 1000
         return held
 
     @cached_property
@@ -117,9 +126,14 @@ class Site:
                 newest[str(row["uid"])] = row
         return list(newest.values())
 
-    def open_flavors(self, placement: Placement | None) -> frozenset[str]:
-        """The flavors into which Kueue lets such pods."""
-        return frozenset(name for name, flavor in self.resource_flavors.items() if takes(placement, flavor))
+    def open_flavors(self, wants: str) -> frozenset[str]:
+        """The flavors into which Kueue lets pods that want this of their node."""
+        if wants not in self._open_to:
+            placement = placement_of(wants)
+            self._open_to[wants] = frozenset(
+                name for name, flavor in self.resource_flavors.items() if takes(placement, flavor)
+            )
+        return self._open_to[wants]
 
     def stopped(self, namespace: str, local_queue: str, queue: str) -> str:
         """The queue of a workload that somebody stopped, the local one or the other; empty without one."""
@@ -149,22 +163,45 @@ def _stock(offered: Sequence[Row], held: Mapping[str, Sequence[Row]]) -> NodeSto
             taken[node, resource] += devices
             holds[uid, node][resource] = devices
     nodes = [
-        Node(
-            name=name,
-            labels=labels_of(str(rows[0]["labels"])),
-            taints=taints_of(str(rows[0]["taints"])),
-            allocatable={str(row["resource"]): int(row["allocatable"]) for row in rows},
-            free={
-                str(row["resource"]): max(int(row["allocatable"]) - taken[name, str(row["resource"])], 0)
+        _node(
+            name,
+            str(rows[0]["labels"]),
+            str(rows[0]["taints"]),
+            tuple(
+                (row["resource"], row["capacity"], row["allocatable"], taken.get((name, row["resource"]), 0))
                 for row in rows
-            },
-            capacity={str(row["resource"]): int(row["capacity"]) for row in rows},
+            ),
             schedulable=bool(rows[0]["schedulable"]),
         )
         for name, rows in by_node.items()
     ]
     return NodeStock(
         nodes, [Hold(workload_uid=uid, node=node, devices=devices) for (uid, node), devices in holds.items()]
+    )
+
+
+@lru_cache(maxsize=32_768)
+def _node(
+    name: str,
+    labels: str,
+    taints: str,
+    offered: tuple[tuple[str, int, int, int], ...],
+    *,
+    schedulable: bool,
+) -> Node:
+    """
+    A node that has, offers and has given away so much of each resource.
+
+    Most stay as they are from one question to the next.
+    """
+    return Node(
+        name=name,
+        labels=labels_of(labels),
+        taints=taints_of(taints),
+        allocatable={resource: allocatable for resource, _, allocatable, _ in offered},
+        free={resource: max(allocatable - held, 0) for resource, _, allocatable, held in offered},
+        capacity={resource: capacity for resource, capacity, _, _ in offered},
+        schedulable=schedulable,
     )
 
 

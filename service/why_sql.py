@@ -266,7 +266,7 @@ order by queued.submitted_ms, queued.workload_uid
 
 # One row per reservation of quota in a queue that began in [$since_ms, $as_of_ms): flavor and resources.
 ADMITTED: Final = """
-select flavor, resources
+select start_ms, flavor, resources
 from quota_used
 where
     cluster = $cluster
@@ -298,4 +298,24 @@ where
     and coalesce(device_holding.released_ms >= $as_of_ms, true)
 group by workload.queue, device_holding.resource
 order by workload.queue, device_holding.resource
+"""
+
+# One row per workload of a namespace that holds devices: how many, on which nodes, and since when.
+HELD_IN_NAMESPACE: Final = """
+select
+    device_holding.workload_uid as uid,
+    sum(device_holding.devices)::bigint as devices,
+    list(distinct device_holding.node order by device_holding.node) as nodes,
+    min(device_holding.bound_ms) as since_ms
+from device_holding
+inner join workload
+    on device_holding.cluster = workload.cluster and device_holding.workload_uid = workload.workload_uid
+where
+    device_holding.cluster = $cluster
+    and workload.namespace = $namespace
+    and device_holding.bound_ms < $as_of_ms
+    and device_holding.open_until_ms >= $as_of_ms
+    and coalesce(device_holding.released_ms >= $as_of_ms, true)
+group by device_holding.workload_uid
+order by device_holding.workload_uid
 """

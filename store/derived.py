@@ -23,6 +23,9 @@ TABLES: Final = frozenset(
         "pool_span",
         "denial",
         "node_price",
+        "wait_reason",
+        "reason_look",
+        "eta_told",
     }
 )
 
@@ -59,7 +62,7 @@ class Replacement:
         rows: with all columns of the table.
         keys: a column, and the values of which all rows are replaced.
         since: a column of instants, and the first one from which all rows are replaced. With neither,
-            the whole cluster is replaced.
+            the whole cluster is replaced; with both, what is true of both.
     """
 
     table: str
@@ -116,10 +119,13 @@ def replace(
 def _delete(each: Replacement) -> tuple[str, dict[str, object]]:
     # The table is one of ours, and the columns are checked against its schema by their use.
     sql = f"delete from {each.table} where cluster = $cluster"  # noqa: S608
+    asked: dict[str, object] = {}
     if each.keys is not None:
         column, values = each.keys
-        return f"{sql} and {column} = any($keys::varchar[])", {"keys": list(values)}
+        sql += f" and {column} = any($keys::varchar[])"
+        asked["keys"] = list(values)
     if each.since is not None:
         column, at_ms = each.since
-        return f"{sql} and {column} >= $since_ms", {"since_ms": at_ms}
-    return sql, {}
+        sql += f" and {column} >= $since_ms"
+        asked["since_ms"] = at_ms
+    return sql, asked

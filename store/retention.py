@@ -38,6 +38,8 @@ _OF_STAGES: Final = tuple(
         "own_failure_wait",
         "waste_account",
         "demand_step",
+        "wait_reason",
+        "eta_told",
     )
 )
 # A sample stands for less than an hour, so the first open hour needs those of the hour before.

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
 from typing import NamedTuple, TypeAlias
 
 from analytics.why.reason import Finding
@@ -12,10 +13,12 @@ from domain.placement import NODE_NAME, Placement
 Amounts: TypeAlias = tuple[tuple[str, int], ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Node:
     """
     A node with GPUs as it stood; devices are whole units by resource name.
+
+    Two are the same only if they are one object, so that what follows from it is found once.
 
     `free` is what nobody holds, also while the node takes no pods. `capacity` is what it would offer if all
     its devices were well. `others` and `others_free` are what it has of CPU (thousandths), memory (bytes)
@@ -183,9 +186,6 @@ class NodeStock:
         self.away: dict[tuple[str, frozenset[str]], Sequence[str]] = {}
         self.lacking: dict[tuple[Each, frozenset[str]], Sequence[Mapping[str, int]]] = {}
         self.class_free: dict[tuple[str, View, frozenset[str]], list[tuple[int, int, int]]] = {}
-        self.said: frozenset[tuple[str, str]] = frozenset(
-            label for node in self.nodes for label in node.labels.items()
-        )
         self.class_seats: dict[tuple[Each, View, frozenset[str]], list[int]] = {}
         self.endings: dict[Each, list[Ending]] = {}
         self.endings_in: dict[tuple[Each, frozenset[str], frozenset[int]], list[Ending]] = {}
@@ -194,6 +194,11 @@ class NodeStock:
         self._columns: dict[tuple[str, str], list[int | None]] = {}
         self._most_seats: dict[tuple[Each, View], int] = {}
         self._divisions: dict[frozenset[str], Division] = {}
+
+    @cached_property
+    def said(self) -> frozenset[tuple[str, str]]:
+        """All labels of all nodes."""
+        return frozenset(label for node in self.nodes for label in node.labels.items())
 
     def seats(self, each: Each, view: View) -> Sequence[int]:
         """How many such pods a node of each lot holds: `seats` for all of them, resource by resource."""
@@ -293,6 +298,7 @@ def amounts(asked: Mapping[str, int]) -> Amounts:
     return tuple(sorted((name, count) for name, count in asked.items() if count > 0))
 
 
+@lru_cache(maxsize=32_768)
 def _lot(node: Node) -> Lot:
     return Lot(
         node.schedulable,

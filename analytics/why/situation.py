@@ -70,7 +70,7 @@ class Situation:
     in order of time. `checks` maps each admission check to its state. Of a gang, `min_members` are wanted
     and `members` exist; None where that is not known. `stopped` names its queue where somebody stopped it,
     `no_queue` where there is none of that name. `found` is what searches and arithmetic found: reasons that
-    would keep it from starting now.
+    would keep it from starting now. `may_fit`: by our arithmetic its queue could have quota for it.
     """
 
     state: State
@@ -83,6 +83,7 @@ class Situation:
     min_members: int = 1
     stopped: str = ""
     no_queue: str = ""
+    may_fit: bool = False
     found: tuple[Finding, ...] = ()
 
 
@@ -96,7 +97,7 @@ def explain(situation: Situation) -> Explanation | None:
     if situation.state not in _HEARD:
         return None
     heard = [one for one in situation.said if one.about in _HEARD[situation.state]]
-    told = _newest(heard)
+    told = [_not_never(one) if situation.may_fit else one for one in _newest(heard)]
     # What a container says is more than that it starts.
     own = [] if situation.state is State.STARTING and told else _of_state(situation)
     answer = explanation([*own, *told, *situation.found], text=heard[-1].text if heard else "")
@@ -157,12 +158,24 @@ def _newest(heard: list[Said]) -> list[Finding]:
     return [finding for one in newest.values() for finding in one.findings()]
 
 
+def _not_never(told: Finding) -> Finding:
+    """What was read of one flavor as too small for good, of a workload that another flavor may hold."""
+    if told.reason is not Reason.NEVER_FITS or not told.is_coarse:
+        return told
+    return replace(told, reason=Reason.QUOTA_EXHAUSTED, evidence={}, remedy="Wait until quota is free.")
+
+
 def _trusted(answer: Explanation) -> Explanation:
     """The same with a machine-readable reason before what was only inferred."""
-    stated = next((one for one in answer.findings if one.source is Source.STATED and not one.is_coarse), None)
+    stated = next((one for one in answer.findings if one.source is Source.STATED and _is_said(one)), None)
     if stated is None or answer.primary.source not in _INFERRED:
         return answer
     return Explanation(primary=stated, further=tuple(one for one in answer.findings if one is not stated))
+
+
+def _is_said(one: Finding) -> bool:
+    """Whether somebody says so; that pods of a gang are missing is counted, and may have a cause."""
+    return not one.is_coarse and one.reason is not Reason.GANG_INCOMPLETE
 
 
 def _with_words(answer: Explanation, told: Iterable[Finding]) -> Explanation:

@@ -7,6 +7,7 @@ from analytics.why.reason import BlockerKind, Finding, Reason, Value
 
 _GPU: Final = "nvidia.com/gpu"
 _NAMED: Final = 3
+_ASKED: Final = "asked_"
 
 
 def sentence(finding: Finding) -> str:
@@ -99,8 +100,27 @@ def _quota(finding: Finding) -> str:
     if "missing" in said:
         return f"It waits for quota: it misses {_amount(said['missing'], unit)}{_flavor(said)}."
     if "rule" in said:
-        return f"The quota {said['rule']} of its namespace is used up."
+        asked = [name for name in said if name.startswith(_ASKED)]
+        parts = [
+            f"{said.get(f'used_{name}', 0)} of {said.get(f'hard_{name}')}"
+            f" {_resource(name)} are in use, and a pod asks {said[f'asked_{name}']}"
+            for name in (key.removeprefix(_ASKED) for key in asked)
+            if f"hard_{name}" in said
+        ]
+        numbers = f": {'; '.join(parts)}" if parts else ""
+        return f"The quota {said['rule']} of its namespace is used up{numbers}."
     return "It waits for quota."
+
+
+def _resource(key: str) -> str:
+    """
+    What a ResourceQuota limits, as one reads it.
+
+    >>> _resource("requests.nvidia.com/gpu"), _resource("pods")
+    ('GPUs', 'pods')
+    """
+    name = key.removeprefix("requests.")
+    return "GPUs" if name == _GPU else name
 
 
 def _borrowing(finding: Finding) -> str:

@@ -22,6 +22,7 @@ TITLES: Final[Mapping[str, str]] = {
     "node": "Node",
     "user_name": "User",
     "reason": "Reason",
+    "blocker": "In the way",
     "rule": "Rule",
     "mechanism": "By",
     "victim_class": "Of class",

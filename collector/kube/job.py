@@ -1,6 +1,7 @@
 """Jobs of batch/v1: suspended, resumed, complete, failed."""
 
 import msgspec
+from msgspec import UNSET
 
 from collector.kube.placement import placement_of
 from collector.kube.requests import effective_gpu_requests
@@ -17,6 +18,7 @@ class Spec(Part):
     suspend: bool | None = None
     parallelism: Int | None = None
     completions: Int | None = None
+    active_deadline_seconds: Int | None = None
     template: PodTemplate | None = None
 
 
@@ -53,4 +55,5 @@ def _body(raw: RawJob) -> Job:
         priority_class=(template.priority_class_name if template else None) or "",
         queue=labels.get("kueue.x-k8s.io/queue-name", ""),
         placement=placement_of(template),
+        most_seconds=UNSET if raw.spec.active_deadline_seconds is None else raw.spec.active_deadline_seconds,
     )

@@ -42,6 +42,7 @@ class Spec(Part):
     priority_class_name: str | None = None
     priority_class_ref: PriorityClassRef | None = None
     active: bool | None = None
+    maximum_execution_time_seconds: Int | None = None
     pod_sets: list[RawPodSet] | None = None
 
 
@@ -135,6 +136,9 @@ def _body(raw: RawWorkload, evictions: dict[str, int]) -> Workload:
         variant_of=labels.get(_VARIANT_OF, ""),
         dispatched_to=raw.status.cluster_name or "",
         other_reserved=_reserved(raw, other_milli) or UNSET,
+        most_seconds=UNSET
+        if spec.maximum_execution_time_seconds is None
+        else spec.maximum_execution_time_seconds,
     )
 
 

@@ -4,7 +4,16 @@ from collections.abc import Mapping
 
 import streamlit as st
 
-from dashboard.shared import charts, data, filters, frame, metric_table, report_tables, tables
+from dashboard.shared import (
+    charts,
+    data,
+    filters,
+    frame,
+    metric_table,
+    report_tables,
+    tables,
+    wait_reasons,
+)
 from dashboard.shared import format as text
 from dashboard.shared.charts import WaitDot
 from dashboard.shared.data import Answer, MetricInfo, Value
@@ -82,10 +91,12 @@ def _draw() -> None:
     promised = {row.labels["service_class"]: row.value for row in targets.by("service_class") if row.value}
     _stalled(registry, asked)
     _table(registry, answers, lines, promised)
-    _charts(registry, answers, promised)
     windowed = asked | {"window": answers["wait"].window}
+    wait_reasons.show(registry, windowed)
+    _charts(registry, answers, promised)
     _more(registry, windowed)
     for report, title in (
+        ("why", "reasons for waiting"),
         ("waits", "waiting"),
         ("preemptions", "preemption and restarts"),
         ("xdmod", "as Open XDMoD counts"),

@@ -210,6 +210,7 @@ def books_opened(given: Given) -> "Iterator[tuple[Store, Books]]":
         raise StoreError(message)
     from service.books import books_of
     from service.clocks import clock_of
+    from service.wait_reasons import PAST_LOOKS
     from store.embedded import Store
 
     store = Store.open(settings.store_file, memory_limit=settings.store.memory_limit)
@@ -221,6 +222,7 @@ def books_opened(given: Given) -> "Iterator[tuple[Store, Books]]":
             clock=clock_of(settings, store),
             agreement=settings.money.agreement(),
             quotas=settings.quota,
+            past_looks=PAST_LOOKS,
         )
         yield store, books
     finally:

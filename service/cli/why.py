@@ -34,9 +34,24 @@ _HOLDERS = (
     field("user", "user"),
     field("gpus", "amount", words.number),
     field("since", "since", words.instant),
+    field("ends about", "ends_at", words.instant),
+    field("not before", "ends_earliest", words.instant, wide=True),
+    field("at the latest", "ends_latest", words.instant, wide=True),
+    field("as", "ends_because", wide=True),
     field("nodes", "nodes", ", ".join),
     field("uid", "uid", wide=True),
 )
+_STRETCHES = (
+    field("from", "start_at", words.instant),
+    field("until", "end_at", words.instant),
+    field("reason", "reason"),
+    field("in the way", "blocker"),
+    field("source", "source", wide=True),
+)
+# Of many holders the largest are told; all of them in wide and in JSON.
+_HOLDERS_TOLD = 10
+# Of a long course the last stretches are told; all of them in wide and in JSON.
+_STRETCHES_TOLD = 8
 _NAMED = 5
 
 
@@ -108,14 +123,26 @@ def _tell(found: Record, *, wide: bool) -> None:
         typer.echo(f"Evidence: {_evidence(primary)}")
     if primary["text"]:
         typer.echo(f"In the scheduler's words: {primary['text']}")
+    if found["eta"] is not None:
+        _tell_start(found["eta"])
     if found["further"]:
         typer.echo("\nAlso true:\n" + table(found["further"], _shown(_FINDINGS, wide=wide)))
     _tell_holders(found, wide=wide)
+    _tell_timeline(found, wide=wide)
     _tell_priority(found["priority"])
     place = found["queue_position"]
     if place is not None:
         kueue = "" if place["ahead"] is None else f", {place['ahead']} by Kueue's own order"
         typer.echo(f"\nBefore it in its queue: {place['ahead_by_our_order']}{kueue}")
+
+
+def _tell_start(eta: Record) -> None:
+    """When it starts, and what would let it start sooner."""
+    typer.echo(f"\n{eta['sentence']}")
+    if eta["sooner"]:
+        typer.echo("What would let it start sooner, the best first:")
+        for one in eta["sooner"]:
+            typer.echo(f"- {one['sentence']}")
 
 
 def _tell_priority(made: Record | None) -> None:
@@ -133,10 +160,35 @@ def _tell_holders(found: Record, *, wide: bool) -> None:
     if found["holders"]:
         what = "quota" if found["holds"] == "quota" else "GPUs"
         typer.echo(f"\nWho holds the {what} that it needs:")
-        typer.echo(table(found["holders"], _shown(_HOLDERS, wide=wide)))
+        shown = found["holders"] if wide else found["holders"][:_HOLDERS_TOLD]
+        typer.echo(table(shown, _shown(_HOLDERS, wide=wide)))
+        rest = found["holders"][len(shown) :]
+        if rest:
+            amount = words.number(sum(one["amount"] for one in rest))
+            remark(f"and {len(rest)} more with {amount} together; -o wide has them")
     others = found["other_holders"]
     if others["workloads"]:
-        remark(f"and {others['workloads']} other workloads with {words.number(others['amount'])} together")
+        first = others["first_ends_at"]
+        ends = f"; the first may end at about {words.instant(first)}" if first else ""
+        remark(
+            f"and {others['workloads']} other workloads with {words.number(others['amount'])} together{ends}"
+        )
+
+
+def _tell_timeline(found: Record, *, wide: bool) -> None:
+    """For what it has waited, and in which order."""
+    if not found["hours_by_reason"]:
+        return
+    waited = sum(one["hours"] for one in found["hours_by_reason"])
+    parts = ", ".join(
+        f"{words.duration(one['hours'] * 3600)} {one['reason']}" for one in found["hours_by_reason"]
+    )
+    typer.echo(f"\nWaited {words.duration(waited * 3600)} so far: {parts}")
+    timeline = found["timeline"] if wide else found["timeline"][-_STRETCHES_TOLD:]
+    if len(found["timeline"]) > 1:
+        typer.echo(table(timeline, _shown(_STRETCHES, wide=wide)))
+    if len(timeline) < len(found["timeline"]):
+        remark(f"and {len(found['timeline']) - len(timeline)} stretches before; -o wide has them")
 
 
 def _shown(columns: tuple[Column, ...], *, wide: bool) -> list[Column]:
@@ -153,4 +205,6 @@ def _evidence(finding: Record) -> str:
     return ", ".join(
         f"{name.replace('_', ' ')} {' '.join(map(str, value)) if isinstance(value, list) else value}"
         for name, value in finding["evidence"].items()
+        # One flavor and resource stand there already, each by itself.
+        if name != "kinds" or len(value) > 1
     )

@@ -23,14 +23,20 @@ def answer() -> dict[str, Any]:
         "blockers": [{"kind": "workload", "name": uid, "node": "n1", "devices": 4} for uid in (MINE, THEIRS)]
         + [{"kind": "node", "name": "n2", "node": "", "devices": None}],
     }  # fmt: skip
-    usual: dict[str, Any] = {"amount": 4.0, "nodes": ["n1"], "since": "2026-03-02T09:00:00.000Z"}
+    usual: dict[str, Any] = {
+        "amount": 4.0,
+        "nodes": ["n1"],
+        "since": "2026-03-02T09:00:00.000Z",
+        "ends_at": "2026-03-02T12:00:00.000Z",
+    }
     holders = [
         {"uid": uid, **dict.fromkeys(("namespace", "team", "user"), team), "name": f"{team}-job", **usual}
         for uid, team in ((MINE, "red"), (THEIRS, "blue"))
     ]
     return {
         "uid": "w", "team": "red", "verdict": SAID, "primary": finding, "further": [finding],
-        "holders": holders, "other_holders": {"workloads": 1, "amount": 2.0},
+        "holders": holders,
+        "other_holders": {"workloads": 1, "amount": 2.0, "first_ends_at": "2026-03-02T13:00:00.000Z"},
         "named": [{"uid": MINE, "team": "red"}, {"uid": THEIRS, "team": "blue"}],
     }  # fmt: skip
 
@@ -40,7 +46,9 @@ def test_a_member_is_told_of_others_in_sums_only() -> None:
     text = str(told)
     assert [name for name in (THEIRS, JOB, "blue") if name in text] == []
     assert [one["uid"] for one in told["holders"]] == [MINE]
-    assert told["other_holders"] == {"workloads": 2, "amount": 6.0}
+    assert told["other_holders"] == {
+        "workloads": 2, "amount": 6.0, "first_ends_at": "2026-03-02T12:00:00.000Z"
+    }  # fmt: skip
     assert [one["name"] for one in told["primary"]["blockers"]] == [MINE, "n2"]
     assert told["primary"]["evidence"] == {"preemptor": "others", "asked": 8}
     assert "preemptee path: /all/red-queue" in told["primary"]["text"]

@@ -31,8 +31,23 @@ def answer(as_of: datetime) -> dict[str, Any]:
         "primary": quota,
         "further": [gpus],
         "holds": "quota",
-        "holders": [holder | {"amount": 16.0, "nodes": [], "since": "2026-11-01T08:00:00.000Z"}],
-        "other_holders": {"workloads": 2, "amount": 8.0},
+        "holders": [
+            holder
+            | {"amount": 16.0, "nodes": [], "since": "2026-11-01T08:00:00.000Z"}
+            | {"ends_at": "2026-11-01T13:00:00.000Z", "ends_earliest": "2026-11-01T12:30:00.000Z"}
+            | {"ends_latest": "2026-11-01T15:00:00.000Z", "ends_by": "like_runs", "ends_because": "9 runs"}
+        ],
+        "other_holders": {"workloads": 2, "amount": 8.0, "first_ends_at": "2026-11-01T12:45:00.000Z"},
+        "timeline": [
+            {"reason": "BEHIND_IN_QUEUE", "blocker": "", "source": "order", "waits": True,
+             "start_at": "2026-11-01T09:00:00.000Z", "end_at": "2026-11-01T10:00:00.000Z"},
+            {"reason": "QUOTA_EXHAUSTED", "blocker": "queue nlp-batch", "source": "quota", "waits": True,
+             "start_at": "2026-11-01T10:00:00.000Z", "end_at": "2026-11-01T12:00:00.000Z"},
+        ],
+        "hours_by_reason": [
+            {"reason": "QUOTA_EXHAUSTED", "hours": 2.0}, {"reason": "BEHIND_IN_QUEUE", "hours": 1.0},
+        ],
+        "eta": None,
         "priority": {
             "class": "batch-low",
             "class_value": 1000,
@@ -44,4 +59,4 @@ def answer(as_of: datetime) -> dict[str, Any]:
             "submitted_at": "2026-11-01T09:00:00.000Z",
             "quota_used_ratio": 1.0,
         },
-    }
+    }  # fmt: skip

@@ -276,7 +276,10 @@ def test_a_job_that_waits_says_why_and_who_holds_what_it_needs(open_page: Open) 
         fake_why.TEXT,
         "It needs 8 GPUs, and 6 are free.",
         "nlp/train-llm-7",
-        "2 other workloads with 8 together",
+        "2 other workloads with 8 together; the first may end at about 2026-11-01 12:45:00",
+        "2026-11-01 13:00:00",
+        "Waited 3 h 0 m so far: 2 h 0 m QUOTA_EXHAUSTED, 1 h 0 m BEHIND_IN_QUEUE.",
+        "queue nlp-batch",
         "batch-low 1,000, +100 for its age; outranks training (1,150) at",
     ]
     assert [text for text in expected if text not in shown] == []

@@ -87,6 +87,8 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "member": {},
     "object_state": {},
     "denial": {},
+    "eta_told": {"service_class": "batch"},
+    "wait_reason": {"reason": "GPU_SHORTAGE", "source": "placement", "end_ms": FOREVER},
     "node_device": {
         "labels": "{}",
         "taints": "[]",

@@ -64,8 +64,19 @@ def store() -> Iterator[Store]:
     waits = [
         {"workload_uid": "w1", "start_at": "2026-01-01T09:00:00Z", "end_at": "2026-01-01T09:10:00Z"}
     ]  # fmt: skip
+    queued: list[dict[str, Any]] = []
+    reasons: list[dict[str, Any]] = []
+    for number in range(3):
+        mine = {"workload_uid": f"q{number}"}
+        works.append({**mine, "team": ("nlp", "nlp", "cv")[number], "user_name": "ada"})
+        queued.append({**mine, "state": "queued", "start_at": f"2026-01-01T0{number}:00:00Z"})
+        for hour, reason in ((2, "GPU_SHORTAGE"), (5, "FRAGMENTATION"), (7, "GPU_SHORTAGE")):
+            start, end = f"2026-01-01T0{hour}:00:00Z", f"2026-01-01T0{hour + 1}:0{number}:00Z"
+            reasons.append({**mine, "reason": reason, "start_at": start, "end_at": end})
     given: dict[str, list[dict[str, Any]]] = {
         "workload": works,
+        "span": queued,
+        "wait_reason": reasons,
         "waste_piece": pieces,
         "own_failure_wait": waits,
         "attempt": attempts,

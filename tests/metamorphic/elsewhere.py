@@ -109,6 +109,13 @@ ELSEWHERE: Mapping[str, str] = {
         ("gpu_xid_errors_total", "gpu_row_remap_failures_total"), "tests/service/test_gpu_faults.py"
     ),
     "pod_denials_total": "tests/service/test_denials.py",
+    # What is told of one rests on the waits of others.
+    "eta_coverage_ratio": "tests/service/test_eta.py",
+    # Why one waits depends on all others.
+    **dict.fromkeys(
+        ("queue_depth_by_reason_gpus", "queue_depth_by_reason_workloads", "wait_reason_hours"),
+        "tests/service/test_wait_reasons.py",
+    ),
     # Attempts are coupled with the instants of a window, and slowdowns with each other.
     "bounded_slowdown_ratio": "tests/analytics/test_slowdown.py",
     **dict.fromkeys(

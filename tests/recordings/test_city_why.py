@@ -20,32 +20,12 @@ from service.why_search import Search
 from store.embedded import Store
 from tests.golden.test_why_messages import check_forms, texts_in
 from tests.recordings.comparing import ground_truth
+from tests.recordings.expected import expected
 
 pytestmark = pytest.mark.recordings
 
-# The arranged cause by its mark in the ground truth. Source: `mark` and `expect` of `workloads`, and the
-# recordings' README, section "city".
-CAUSES = {
-    "gate": "GATED",  # scheduling gate until 35 %
-    "volume": "MISCONFIGURED",  # missing volume claim
-    "never_fits_node": "NEVER_FITS",  # 16 GPUs on one node: no such node
-    "node_selector": "NEVER_FITS",  # no such product
-    "taint": "CONSTRAINT",  # no toleration for pool=h100
-    "never_fits_quota": "NEVER_FITS",  # 512 GPUs: more than the cohort has
-    "queue_misconfigured": "MISCONFIGURED",  # the ClusterQueue, or the LocalQueue, is not there
-    "gang_incomplete": "GANG_INCOMPLETE",  # 5 of 6 pods exist
-    "admission_check": "ADMISSION_CHECK",  # quota reserved, budget approval pending
-    "starved": "COHORT_EXHAUSTED",  # its quota is lent out, and reclaim is not allowed
-    "fragmentation": "FRAGMENTATION",  # 4 whole GPUs are free, one per node; 2 wanted
-}
-# In seconds from the start: until then the own quota is full, and reclaim is not allowed.
-HALF_WAY = 1320
-# Those that fill the quota end from 1373 on; it is given back until 1386, and older jobs have it by 1391.
+# In seconds from the start: the causes of ensemble-wait, see `expected_reasons.yaml`.
 FULL_UNTIL, OLDER_FROM = 1373, 1392
-# Where another cause was true for a moment, by second: 12 GPUs of the cohort were left, and would have gone
-# to three workloads of other queues.
-OTHERWISE = {("grasp-0873", 1260): "BEHIND_IN_QUEUE", ("grasp-0875", 1260): "BEHIND_IN_QUEUE",
-             ("grasp-0877", 1260): "BEHIND_IN_QUEUE"}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -84,26 +64,19 @@ def city(city_store: Store) -> City:
     return City.of(city_store)
 
 
-def expected(name: str, mark: str, seconds: int) -> str:
-    if mark == "quota_nominal":
-        return "QUOTA_EXHAUSTED" if seconds < FULL_UNTIL else "BEHIND_IN_QUEUE"
-    return OTHERWISE.get((name, seconds), CAUSES[mark])
-
-
 def disagreements(city: City, every: int) -> tuple[int, list[tuple[str, int, str, str]]]:
     """How many causes were compared at each so many-th minute of the truth, and which are another one."""
     compared = 0
     wrong: list[tuple[str, int, str, str]] = []
+    table = expected("city")
     for seconds, marked in list(city.marked())[::every]:
-        answers = city.why([name for name, _ in marked], seconds)
-        for name, mark in marked:
-            if (mark == "starved" and seconds > HALF_WAY) or FULL_UNTIL < seconds < OLDER_FROM:
-                continue
-            answer = answers[name]
+        causes = {name: table.reason(name, seconds) for name, _ in marked}
+        answers = city.why([name for name, cause in causes.items() if cause], seconds)
+        for name, answer in answers.items():
             found = str(answer.primary.reason) if answer else ""
             compared += 1
-            if found != expected(name, mark, seconds):
-                wrong.append((name, seconds, found, expected(name, mark, seconds)))
+            if found != causes[name] and not table.explained(name, seconds, found):
+                wrong.append((name, seconds, found, causes[name]))
     return compared, wrong
 
 

@@ -60,6 +60,14 @@ def agrees(site: Site, flavor: str, asked: int) -> None:
         found = single(site, queue, flavor, asked)
         assert [one.reason.rank for one in found] == sorted({one.reason.rank for one in found})
         assert {one.reason for one in found} == expected(site, queue, flavor, asked), found
+        if found and found[0].reason is R.NEVER_FITS:
+            # With so much more of its own it is never no longer, and with a unit less it still is.
+            missing = int(str(found[0].evidence["missing"]))
+            for more, is_never in ((missing, False), (missing - 1, True)):
+                own = site.own(queue, (flavor, GPU))
+                raised = site.with_terms(queue, (flavor, GPU), replace(own, nominal=own.nominal + more))
+                reasons = {one.reason for one in single(raised, queue, flavor, asked)}
+                assert (R.NEVER_FITS in reasons) == is_never, found
         if found and found[0].reason is not R.NEVER_FITS:
             assert single(without(site, found, asked), queue, flavor, asked) == (), found
             for number in range(len(found)):

@@ -1,0 +1,1 @@
+"""When waiting work will start: what is left of its wait, from the waits of like work."""

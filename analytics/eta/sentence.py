@@ -1,0 +1,66 @@
+"""When it starts, in a sentence; and why nothing is told of it, where that is so."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from analytics.eta.calibration import Held
+from analytics.eta.estimate import RUNG_WORDS, Estimate
+from analytics.eta.sooner import Option
+from analytics.why.reason import Reason
+from domain.window import MS_PER_SECOND
+
+# Of what waits for these nothing can be told from the waits of others.
+UNTOLD: Final[Mapping[str, str]] = {
+    Reason.HELD_BY_OWNER: "its owner holds it back",
+    Reason.GATED: "somebody has to lift its gates first",
+    Reason.MISCONFIGURED: "it has to be corrected first",
+    Reason.NEVER_FITS: "as it is it never starts",
+}
+_UNITS: Final = (("d", 86_400), ("h", 3600), ("min", 60))
+
+
+def about(left_ms: float) -> str:
+    """
+    A length of time as one says it: two units at most, and no false precision.
+
+    >>> [about(seconds * 1000) for seconds in (8, 40, 2400, 7_800, 100_000, 900_000)]
+    ['less than a minute', 'less than a minute', '40 min', '2 h 10 min', '1 d 4 h', '10 d']
+    """
+    minutes = round(left_ms / MS_PER_SECOND / 60)
+    if minutes < 1:
+        return "less than a minute"
+    if minutes < 60:
+        return f"{minutes} min"
+    if minutes < 24 * 60:
+        hours, rest = divmod(round(minutes / 5) * 5, 60)
+        return f"{hours} h {rest} min" if rest else f"{hours} h"
+    days, hours = divmod(round(minutes / 60), 24)
+    return f"{days} d {hours} h" if hours and days < 7 else f"{days + (hours >= 12)} d"
+
+
+def way(option: Option) -> str:
+    """What to do otherwise, what comes of it, and what that takes for granted."""
+    comes = []
+    if option.fits_now:
+        comes.append("there are room and quota for it now")
+    if option.estimate is not None:
+        found = option.estimate
+        interval = f"80 %: {about(found.low_ms)} to {about(found.high_ms)}"
+        comes.append(f"such work waits about {about(found.median_ms)} ({interval})")
+    return f"{option.what}: {'; '.join(comes)}. Assumed: {option.assumes}."
+
+
+def told(found: Estimate, *, queue: str, held: Held, days: int) -> str:
+    """The estimate with what it rests on, and how often such intervals held."""
+    words = RUNG_WORDS[found.rung]
+    if queue and "queue" in found.rung:
+        words = words.replace("its queue", f"queue {queue}")
+    rests = f"from {found.like:,} like workloads {words}"
+    ratio = held.ratio
+    kept = (
+        f"no such interval was put to the test in the last {days} days"
+        if ratio is None
+        else f"{ratio:.0%} of {held.intervals:,} such intervals held in the last {days} days"
+    )
+    interval = f"80 %: {about(found.low_ms)} to {about(found.high_ms)}"
+    return f"It starts in about {about(found.median_ms)} ({interval}), {rests}; {kept}."

@@ -1,0 +1,52 @@
+"""How many of the intervals that were told of a start held it."""
+
+from collections.abc import Sequence
+
+from analytics.evaluate import grouped, whole
+from domain.metric import Ask, Metric, Page, Row, Sample, Unit
+
+OUTCOMES = """\
+-- One row per interval that was told of the start of waiting work, and whose outcome became known in
+-- [$window_start_ms, $as_of_ms); value is 1 where the start lay inside.
+select
+    cluster,
+    queue,
+    service_class,
+    case when side = 0 then 1 else 0 end as value
+from eta_outcomes($as_of_ms)
+where known_ms >= $window_start_ms and known_ms < $as_of_ms
+order by cluster, known_ms, workload_uid, mark
+"""
+NONE = "no interval that was told of a start had its outcome in the window"
+
+
+def share(rows: Sequence[Row], ask: Ask) -> list[Sample]:
+    """The part of the intervals that held; `few` where it rests on fewer than the policy's few."""
+    return [
+        Sample(
+            labels=labels,
+            value=sum(whole(row, "value") for row in members) / len(members),
+            few=len(members) < ask.policy.few_below,
+        )
+        for labels, members in grouped(rows, ask.by)
+    ] or [Sample.undefined({}, NONE)]
+
+
+METRIC = Metric(
+    name="eta_coverage_ratio",
+    unit=Unit.RATIO,
+    title="Starts inside their 80 % interval",
+    definition=(
+        "Of the 80 % intervals that were told of the start of waiting workloads, and whose outcome became"
+        " known in the window, the share in which the workload started inside. One is told of each workload"
+        " when it begins to wait and as it comes to 10 min, 1 h, 6 h, 1 d and 3 d. That a start is late is"
+        " known as soon as the interval is over. Who gave up inside an interval is left out. 0.8 is meant."
+    ),
+    source="definitions, section 3; docs/adr/0036",
+    sql=OUTCOMES,
+    labels=("cluster", "service_class"),
+    dimensions=("cluster", "queue", "service_class"),
+    compute=share,
+    windowed=True,
+    pages=(Page.QUEUES,),
+)

@@ -1,0 +1,168 @@
+"""The stage `etas`: what is told of when waiting work will start, kept so that it can be held against it."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from analytics.eta.calibration import Calibration, Outcome, Told
+from analytics.eta.estimate import RUNG_WORDS, Estimate
+from analytics.eta.replay import ask_of, replay
+from analytics.eta.sentence import UNTOLD
+from analytics.eta.waits import BANDS, band_of, mark_of
+from domain.window import MS_PER_HOUR
+from service.eta_waits import Known, known_waits
+from store.derived import Replacement
+from store.embedded import Store
+
+# So many are told of at one refresh, the longest waiting first; the others at the next ones.
+_MOST_A_TIME: Final = 200
+# Of history that came in at once the last moments are told afterwards.
+_MOST_REPLAYED: Final = 1_000
+# What was told longer ago teaches nothing any more.
+KEPT_MS: Final = 28 * 24 * MS_PER_HOUR
+# Over these days it is shown how many held.
+SHOWN_DAYS: Final = 14
+
+# One row per workload that waits for its first placement, with its last mark that was told; -1 for none.
+_UNTOLD: Final = """
+with waiting as (
+    select gpu_workload.workload_uid, gpu_workload.submitted_ms
+    from gpu_workload
+    inner join span
+        on gpu_workload.cluster = span.cluster and gpu_workload.workload_uid = span.workload_uid
+    where
+        gpu_workload.cluster = $cluster
+        and gpu_workload.open_until_ms >= $as_of_ms
+        and gpu_workload.submitted_ms < $as_of_ms
+        and gpu_workload.first_placed_ms is null
+        and span.state in ('queued', 'checking', 'placing')
+        and span.start_ms < $as_of_ms
+        and span.end_ms is null
+)
+
+select
+    waiting.workload_uid as uid,
+    waiting.submitted_ms,
+    coalesce(max(eta_told.mark), -1) as mark,
+    coalesce(max(wait_reason.reason), '') as reason
+from waiting
+left join eta_told on waiting.workload_uid = eta_told.workload_uid and eta_told.cluster = $cluster
+left join wait_reason
+    on waiting.workload_uid = wait_reason.workload_uid
+    and wait_reason.cluster = $cluster
+    and wait_reason.end_ms = 9223372036854775807
+group by waiting.workload_uid, waiting.submitted_ms
+order by waiting.submitted_ms, waiting.workload_uid
+"""
+# One row where anything was told before.
+_ANY: Final = "select 1 as one from eta_told where cluster = $cluster limit 1"
+# One row per interval that has an outcome by then, in the order in which it became known.
+_OUTCOMES: Final = """
+select service_class, mark, at_ms, low_ms, median_ms, high_ms, known_ms, side
+from eta_outcomes($as_of_ms)
+where cluster = $cluster and known_ms < $as_of_ms and at_ms >= $since_ms
+order by known_ms, at_ms, workload_uid
+"""
+
+
+def outcomes(store: Store, cluster: str, as_of_ms: int) -> list[Outcome]:
+    """What came of the intervals that were told in the last weeks, as far as it is known."""
+    asked = {"cluster": cluster, "as_of_ms": as_of_ms, "since_ms": as_of_ms - KEPT_MS}
+    rows: Sequence[Mapping[str, Any]] = store.rows(_OUTCOMES, asked)
+    return [
+        Outcome(
+            Told(
+                row["at_ms"],
+                min(row["mark"], len(BANDS) - 1),
+                row["service_class"],
+                row["low_ms"],
+                row["median_ms"],
+                row["high_ms"],
+            ),
+            row["known_ms"],
+            row["side"],
+        )
+        for row in rows
+    ]
+
+
+@dataclass(slots=True)
+class Etas:
+    """
+    Keeps `eta_told` up to date: whoever came to the next mark of its age is told of, once.
+
+    Args:
+        store: has the lives and the reasons.
+        replays: whether, where nothing was told yet, the last past waits are told of afterwards.
+    """
+
+    store: Store
+    replays: bool = False
+
+    def refresh(self, cluster: str, as_of_ms: int) -> int:
+        """Tell of those that came to a mark; gives of how many."""
+        rows: list[dict[str, object]] = []
+        if self.replays and not self.store.rows(_ANY, {"cluster": cluster}):
+            rows += self._past(cluster, as_of_ms)
+        rows += self._now(cluster, as_of_ms, {(row["workload_uid"], row["mark"]) for row in rows})
+        if rows:
+            told = Replacement(table="eta_told", rows=rows, keys=("workload_uid", ()))
+            self.store.replace(cluster, [told])
+        return len(rows)
+
+    def _now(
+        self, cluster: str, as_of_ms: int, told: set[tuple[object, object]]
+    ) -> Iterator[dict[str, object]]:
+        asked = {"cluster": cluster, "as_of_ms": as_of_ms}
+        rows: Sequence[Mapping[str, Any]] = self.store.rows(_UNTOLD, asked)
+        due = [
+            row["uid"]
+            for row in rows
+            if mark_of(as_of_ms - row["submitted_ms"]) > row["mark"] and row["reason"] not in UNTOLD
+        ]
+        if not due:
+            return
+        known = known_waits(self.store, cluster, as_of_ms)
+        calibration = Calibration(outcomes(self.store, cluster, as_of_ms))
+        marks = {row["uid"]: row["mark"] for row in rows}
+        for uid in due[:_MOST_A_TIME]:
+            if uid not in known.place:
+                continue
+            ask = ask_of(known.waits, known.place[uid])
+            mark = mark_of(as_of_ms - ask.submitted_ms)
+            if mark <= marks[uid] or (uid, mark) in told:
+                continue
+            name = known.classes[ask.service_class]
+            band = band_of(as_of_ms - ask.submitted_ms)
+            found = known.past.estimate(ask, as_of_ms, calibration.widths(band, name))
+            if isinstance(found, Estimate):
+                told_now = Told(as_of_ms, band, name, found.low_ms, found.median_ms, found.high_ms)
+                yield _row(cluster, uid, mark, told_now, found) | {"replayed": False}
+
+    def _past(self, cluster: str, as_of_ms: int) -> Iterator[dict[str, object]]:
+        known = known_waits(self.store, cluster, as_of_ms)
+        from_ms = _since(known, as_of_ms)
+        for of, mark, told, found in replay(
+            known.waits, classes=known.classes, from_ms=from_ms, as_of_ms=as_of_ms
+        ):
+            yield _row(cluster, known.uids[of], mark, told, found) | {"replayed": True}
+
+
+def _since(known: Known, as_of_ms: int) -> int:
+    at_ms = known.past.moments.at_ms
+    return max(int(at_ms[-_MOST_REPLAYED]) if len(at_ms) > _MOST_REPLAYED else 0, as_of_ms - KEPT_MS)
+
+
+def _row(cluster: str, uid: str, mark: int, told: Told, found: Estimate) -> dict[str, object]:
+    return {
+        "cluster": cluster,
+        "workload_uid": uid,
+        "service_class": told.service_class,
+        "mark": mark,
+        "at_ms": told.at_ms,
+        "low_ms": int(told.low_ms),
+        "median_ms": int(told.median_ms),
+        "high_ms": int(told.high_ms),
+        "rung": RUNG_WORDS[found.rung],
+        "like_count": found.like,
+    }

@@ -1,0 +1,157 @@
+"""How good what is told is: coverage of the intervals and pinball loss, beside two simpler answers."""
+
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+
+from analytics.censored import Flags, Floats, Longs
+from analytics.eta.replay import replay
+from analytics.eta.waits import BANDS, FOREVER_MS, band_of
+from tests.analytics.eta.histories import History
+
+_QUANTILES: Final = (0.1, 0.5, 0.9)
+# Before so many waits have ended nobody has quantiles of them.
+_FEWEST: Final = 20
+
+
+def pinball(left: Floats, told: Floats) -> Floats:
+    """The mean loss over the three quantiles, for each row. Koenker and Bassett 1978."""
+    levels = np.array(_QUANTILES)
+    over = left[:, None] - told
+    return np.asarray(np.where(over >= 0, levels * over, (levels - 1) * over).mean(1))
+
+
+@dataclass(slots=True)
+class Judged:
+    """What was told in the later half of a trace, and what came; seconds."""
+
+    name: str
+    rows: list[tuple[int, int, str, float, float, float, float]] = field(default_factory=list)
+    plain: list[tuple[float, float, float]] = field(default_factory=list)
+    limits: list[float] = field(default_factory=list)
+
+    def columns(self) -> tuple[Longs, list[str], Floats, Floats]:
+        """Bands, classes, what was left, and what was told of it."""
+        band = np.array([row[1] for row in self.rows])
+        told = np.array([row[4:] for row in self.rows])
+        return band, [row[2] for row in self.rows], np.array([row[3] for row in self.rows]), told
+
+    def coverage(self) -> dict[str, tuple[int, float]]:
+        """How many, and which share was held, by band and by class."""
+        band, classes, left, told = self.columns()
+        held = (told[:, 0] <= left) & (left <= told[:, 2])
+        named = np.array(classes)
+        cells = {name: band == at for at, name in enumerate(BANDS)}
+        cells |= {name: named == name for name in sorted(set(classes))}
+        return {
+            name: (int(cell.sum()), float(held[cell].mean())) for name, cell in cells.items() if cell.any()
+        }
+
+    def losses(self) -> tuple[float, float, float | None]:
+        """Ours, that of the unconditional quantiles, and that of the limits ahead where there are any."""
+        _, _, left, told = self.columns()
+        limits = np.array(self.limits)
+        by_limits = float(pinball(left, np.stack([limits] * 3, 1)).mean()) if len(limits) else None
+        return float(pinball(left, told).mean()), float(pinball(left, np.array(self.plain)).mean()), by_limits
+
+    def text(self) -> str:
+        """As a table."""
+        ours, plain, limits = self.losses()
+        cells = "; ".join(
+            f"{name} {share:.0%} of {number}" for name, (number, share) in self.coverage().items()
+        )
+        ahead = "" if limits is None else f", limits ahead {limits:,.0f}"
+        return (
+            f"{self.name}: {len(self.rows)} intervals: {cells}\n"
+            f"  pinball {ours:,.0f} s, unconditional {plain:,.0f} ({ours / plain:.3f}){ahead}"
+        )
+
+
+def judged(history: History, *, first: bool = False) -> Judged:
+    """
+    All clusters of a trace, told of online; only the moments after the median one count.
+
+    `first`: those before it instead, which is what the estimator was made on.
+    """
+    found = Judged(history.name)
+    rows: list[tuple[int, tuple[float, float, float], float | None]] = []
+    for cluster in np.unique(history.cluster):
+        chosen = history.cluster == cluster
+        waits = history.waits.at(chosen)
+        plain = _Unconditional(waits.until_ms - waits.submitted_ms, waits.until_ms, waits.placed)
+        ahead = _LimitsAhead.of(history, chosen)
+        for of, _, told, _ in replay(waits, classes=history.classes, from_ms=0, as_of_ms=FOREVER_MS):
+            quantiles = plain.quantiles(told.at_ms)
+            if not waits.placed[of] or quantiles is None:
+                continue
+            age = told.at_ms - int(waits.submitted_ms[of])
+            left = (int(waits.until_ms[of]) - told.at_ms) / 1000
+            said = (told.low_ms / 1000, told.median_ms / 1000, told.high_ms / 1000)
+            found.rows.append((told.at_ms, band_of(age), told.service_class, left, *said))
+            low, middle, high = (max(one - age, 0) / 1000 for one in quantiles)
+            rows.append((told.at_ms, (low, middle, high), ahead.seconds(of, told.at_ms) if ahead else None))
+    half = float(np.median([row[0] for row in rows]))
+    counts = [(row[0] <= half) if first else (row[0] > half) for row in rows]
+    found.rows = [row for row, is_in in zip(found.rows, counts, strict=True) if is_in]
+    found.plain = [row[1] for row, is_in in zip(rows, counts, strict=True) if is_in]
+    found.limits = [row[2] for row, is_in in zip(rows, counts, strict=True) if is_in and row[2] is not None]
+    return found
+
+
+class _Unconditional:
+    """Quantiles of all waits that ended before an instant, of whatever age and class."""
+
+    def __init__(self, waits_ms: Longs, until_ms: Longs, placed: Flags) -> None:
+        order = np.argsort(until_ms, kind="stable")
+        order = order[placed[order] & (waits_ms[order] >= 60_000)]
+        self._until, self._waits = until_ms[order], waits_ms[order]
+        self._kept: dict[int, Floats] = {}
+
+    def quantiles(self, at_ms: int) -> Floats | None:
+        known = int(np.searchsorted(self._until, at_ms))
+        known -= known % 20 if known > 200 else 0
+        if known < _FEWEST:
+            return None
+        if known not in self._kept:
+            self._kept[known] = np.quantile(self._waits[:known], _QUANTILES)
+        return self._kept[known]
+
+
+@dataclass(slots=True)
+class _LimitsAhead:
+    """
+    The limits of all that is ahead, and what is left of those that run, over all CPUs that were ever in use.
+
+    That is what a queue would need if everybody used up their limit: what can be said without any history.
+    """
+
+    submitted_ms: Longs
+    start_ms: Longs
+    end_ms: Floats
+    limit_ms: Floats
+    amount: Longs
+    most: float = 1.0
+
+    @classmethod
+    def of(cls, history: History, chosen: np.ndarray) -> "_LimitsAhead | None":
+        if history.limit_seconds is None or history.amount is None or history.run_seconds is None:
+            return None
+        start_ms = history.waits.until_ms[chosen]
+        run = np.nan_to_num(history.run_seconds[chosen], nan=0.0)
+        limit = history.limit_seconds[chosen]
+        return cls(
+            history.waits.submitted_ms[chosen],
+            start_ms,
+            start_ms + run * 1000,
+            np.nan_to_num(limit, nan=float(np.nanmedian(limit))) * 1000,
+            history.amount[chosen],
+        )
+
+    def seconds(self, of: int, at_ms: int) -> float:
+        waits = (self.submitted_ms < self.submitted_ms[of]) & (self.start_ms >= at_ms)
+        runs = (self.start_ms < at_ms) & (self.end_ms > at_ms)
+        left_ms = np.maximum(self.start_ms[runs] + self.limit_ms[runs] - at_ms, 0)
+        work = float((self.limit_ms[waits] * self.amount[waits]).sum() + (left_ms * self.amount[runs]).sum())
+        self.most = max(self.most, float(self.amount[runs].sum()))
+        return work / self.most / 1000

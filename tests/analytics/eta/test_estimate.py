@@ -1,0 +1,165 @@
+"""What is left of a wait: by hand, by laws, and when it cannot be told."""
+
+from collections.abc import Sequence
+from random import Random
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analytics.censored import Stay, survival_quantiles
+from analytics.eta.estimate import CLASS, EVERYBODY, LINE, SIZE, Estimate, NoEstimate, Past, ended, quantiles
+from analytics.eta.waits import FOREVER_MS, MARKS_MS, Ask, Line, Moments, Waits
+from domain.window import MS_PER_HOUR as HOUR
+
+MINUTE = 60_000
+DAY = 24 * HOUR
+# A Monday noon, on a full minute.
+NOON = 20_454 * DAY + 12 * HOUR
+
+
+def waits(minutes: Sequence[int | None], *, apart: int = 60, **codes: int) -> Waits:
+    """
+    Waits of so many minutes (None: it goes on), the last of which began an hour before noon.
+
+    Each begins `apart` minutes after the one before.
+    """
+    number = len(minutes)
+    submitted = NOON - MINUTE * apart * np.arange(number, 0, -1, dtype=np.int64)
+    ends = [FOREVER_MS if wait is None else wait * MINUTE for wait in minutes]
+    until = np.minimum(submitted + np.array(ends, np.int64), FOREVER_MS)
+    names = ("queue", "service_class", "line", "size")
+    columns = {name: np.full(number, codes.get(name, 0)) for name in names}
+    return Waits(submitted_ms=submitted, until_ms=until, placed=until < FOREVER_MS, **columns)
+
+
+def ask(*, submitted_ms: int = NOON - 1, line: int = 0, size: int = 0, queue: int = 0, of: int = 0) -> Ask:
+    return Ask(submitted_ms=submitted_ms, queue=queue, service_class=of, line=line, size=size)
+
+
+def told(past: Waits, asked: Ask, as_of_ms: int = NOON) -> Estimate:
+    found = Past.of(past, as_of_ms).estimate(asked, as_of_ms)
+    assert isinstance(found, Estimate)
+    return found
+
+
+def test_a_curve_by_hand_counts_those_that_still_wait() -> None:
+    # Of four one ends at 1, one is still there at 2, one ends at 3, one is still there at 4:
+    # a quarter, then half of the three quarters that are left.
+    found = ended(np.array([1.0, 2, 3, 4]), np.array([True, False, True, False]), np.ones(4))
+    assert found.left_ms.tolist() == [1, 2, 3, 4, 6]
+    assert found.mass.tolist() == [0.25, 0, 0.375, 0, 0.375]
+
+
+ENDS = st.lists(st.tuples(st.integers(1, 50), st.booleans()), min_size=1, max_size=40)
+
+
+@given(ENDS)
+def test_without_weights_it_is_the_curve_of_the_waits(ends: list[tuple[int, bool]]) -> None:
+    lengths, is_end = (np.array(column) for column in zip(*ends, strict=True))
+    curve = ended(lengths.astype(np.float64), is_end, np.ones(len(ends)))
+    theirs = survival_quantiles([Stay(0, int(at), bool(over)) for at, over in ends], [0.1, 0.5, 0.9])
+    assert theirs is not None
+    for level, other in zip((0.1, 0.5, 0.9), theirs, strict=True):
+        if not other.lower_bound:
+            assert quantiles([curve], [level]) == [other.value_ms]
+
+
+@given(ENDS, st.floats(0.5, 20), st.randoms(use_true_random=False))
+def test_longer_waits_are_told_longer_and_their_order_says_nothing(
+    ends: list[tuple[int, bool]], factor: float, random: Random
+) -> None:
+    def at(given: list[tuple[int, bool]], times: float = 1.0) -> list[float]:
+        lengths, is_end = (np.array(column) for column in zip(*given, strict=True))
+        curve = ended(lengths * times, is_end, np.ones(len(given)))
+        assert curve.mass.sum() == pytest.approx(1)
+        return quantiles([curve], [0.1, 0.5, 0.9])
+
+    usual = at(ends)
+    assert usual == sorted(usual)
+    assert at(ends, factor) == pytest.approx([one * factor for one in usual])
+    shuffled = list(ends)
+    random.shuffle(shuffled)
+    assert at(shuffled) == usual
+
+
+def test_what_is_told_lies_among_the_waits_of_like_work_and_rests_on_the_finest_rung() -> None:
+    found = told(waits([30] * 10 + [40] * 10 + [50] * 10), ask())
+    assert (found.rung, found.started) == (SIZE, 30)
+    assert 29 * MINUTE <= found.low_ms <= found.median_ms <= found.high_ms <= 50 * MINUTE
+    assert 30 * MINUTE < found.median_ms <= 49 * MINUTE
+
+
+@given(st.integers(0, 90))
+def test_of_what_waited_longer_only_longer_waits_are_asked(age: int) -> None:
+    """Half wait 30 minutes, half 120: after 30 minutes only the others tell, of what they had left."""
+    asked = ask(submitted_ms=NOON - age * MINUTE, line=-1)
+    found = told(waits([30, 120] * 30, apart=300), asked)
+    assert 0 <= found.low_ms <= found.median_ms <= found.high_ms
+    if age > 30:
+        left = (120 - age) * MINUTE
+        assert found.low_ms == pytest.approx(left, abs=2 * MINUTE)
+        assert found.high_ms == pytest.approx(left, abs=2 * MINUTE)
+
+
+def test_a_ladder_goes_down_where_few_are_alike() -> None:
+    past = waits([30] * 40)
+    assert told(past, ask(size=3)).rung == ("queue", "service_class")
+    assert told(past, ask(queue=-1, line=-1)).rung == CLASS
+    assert isinstance(Past.of(past, NOON).estimate(ask(of=-1, queue=-1, line=-1), NOON), Estimate)
+
+
+def test_without_starts_nothing_is_told_and_it_is_said_why() -> None:
+    for past in (waits([]), waits([30] * 9), waits([None] * 50)):
+        found = Past.of(past, NOON).estimate(ask(), NOON)
+        assert found == NoEstimate(because="fewer than 10 workloads that waited as long have started")
+
+
+def test_nothing_that_comes_later_changes_what_is_told() -> None:
+    past = waits([30, 45, 60] * 20)
+    as_of_ms = NOON - 20 * HOUR
+    known = past.at(past.submitted_ms < as_of_ms)
+    cut = Waits(
+        submitted_ms=known.submitted_ms,
+        until_ms=np.where(known.until_ms < as_of_ms, known.until_ms, FOREVER_MS),
+        placed=known.placed & (known.until_ms < as_of_ms),
+        queue=known.queue, service_class=known.service_class, line=known.line, size=known.size,
+    )  # fmt: skip
+    asked = ask(submitted_ms=as_of_ms - 5 * MINUTE)
+    assert Past.of(past, NOON).estimate(asked, as_of_ms) == Past.of(cut, as_of_ms).estimate(asked, as_of_ms)
+
+
+def test_newer_waits_weigh_more() -> None:
+    worse, better = waits([10] * 40 + [100] * 40, apart=600), waits([100] * 40 + [10] * 40, apart=600)
+    assert told(worse, ask()).median_ms > told(better, ask()).median_ms
+
+
+def test_a_line_needs_as_long_as_those_before_one_at_its_pace() -> None:
+    # One of the line was placed in each hour until three hours ago, and three wait: they come first.
+    past = waits([30] * 6 + [None] * 3, apart=60)
+    line, three = Line(past), np.array([0])
+    seconds = line.seconds(three, np.array([NOON]), np.array([NOON]))
+    # Of the last six hours three saw one placed, 5.5 to 3.5 hours ago: none in one hour and three in six.
+    assert seconds.tolist() == [pytest.approx((3 + 0.5) / ((0 + 3) / 7) * 3600)]
+
+
+def test_a_wait_is_looked_at_at_each_mark_that_it_comes_to() -> None:
+    moments = Moments.of_waits(waits([5, 30, 3 * 60], apart=1000))
+    assert moments.mark.tolist() == [0, 0, 1, 0, 1, 2]
+    assert (np.diff(moments.at_ms) >= 0).all()
+    ages = moments.at_ms - waits([5, 30, 180], apart=1000).submitted_ms[moments.of]
+    over = ages - np.array(MARKS_MS)[moments.mark]
+    assert (over > 0).all()
+    assert (over <= MINUTE).all()
+
+
+def test_rungs_are_cells_of_their_own() -> None:
+    """Two lines in one queue: one of short waits, one of long; each is told of its own."""
+    short, long = waits([10] * 30, line=0), waits([200] * 30, line=1)
+    both = Waits(**{
+        name: np.concatenate((getattr(short, name), getattr(long, name)))
+        for name in ("submitted_ms", "until_ms", "placed", "queue", "service_class", "line", "size")
+    })  # fmt: skip
+    assert told(both, ask(line=1)).median_ms > told(both, ask(line=0)).median_ms
+    assert LINE != EVERYBODY

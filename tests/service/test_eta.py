@@ -1,0 +1,150 @@
+"""When waiting work starts: told once at each mark of its age, kept, held against what came, and shown."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from analytics.eta.estimate import ENOUGH
+from api.schemas import SCHEMAS
+from domain.policy import Policy
+from service import why
+from service.eta_told import Etas
+from store.embedded import Store
+from store.retention import drop_before
+from tests.api.test_answers_over_http import check
+from tests.golden.cases import store_of
+from tests.recordings.comparing import rows
+
+MINUTE = 60_000
+HOUR = 60 * MINUTE
+# Thirty that came hourly and waited half an hour each; then the one that waits, and one that can never start.
+PAST, WAIT_MS = 30, 30 * MINUTE
+NOW = PAST * HOUR + 5 * MINUTE
+
+
+def history() -> dict[str, list[dict[str, Any]]]:
+    works: list[dict[str, Any]] = []
+    spans: list[dict[str, Any]] = []
+    for number in range(PAST):
+        at, uid = number * HOUR + 1000, f"past-{number}"
+        works.append(
+            {
+                "workload_uid": uid,
+                "submitted_ms": at,
+                "first_placed_ms": at + WAIT_MS,
+                "first_wait_ms": WAIT_MS,
+            }
+        )
+        spans += [
+            {"workload_uid": uid, "state": "queued", "start_ms": at, "end_ms": at + WAIT_MS},
+            {"workload_uid": uid, "state": "running", "start_ms": at + WAIT_MS, "end_ms": None},
+        ]
+    for uid in ("waits", "never"):
+        gpus = 16 if uid == "never" else 8
+        works.append({"workload_uid": uid, "submitted_ms": NOW - 5 * MINUTE, "requested_gpus": gpus})
+        spans.append({"workload_uid": uid, "state": "queued", "start_ms": NOW - 5 * MINUTE, "end_ms": None})
+    nodes = [{"node": "n1", "capacity": 8, "allocatable": 8, "start_ms": 0, "end_ms": None}]
+    shapes = [{"workload_uid": "never", "pods": 1, "devices": 16, "part": 0}]
+    reasons = [{"workload_uid": "never", "reason": "NEVER_FITS", "start_ms": NOW - 5 * MINUTE}]
+    return {
+        "workload": works,
+        "span": spans,
+        "node_device": nodes,
+        "workload_shape": shapes,
+        "wait_reason": reasons,
+    }
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[Store]:
+    with store_of(history()) as made:
+        yield made
+
+
+@pytest.fixture
+def store(site: Store) -> Iterator[Store]:
+    """The site at which nothing was told yet."""
+    yield site
+    with site.transaction() as connection:
+        connection.execute("delete from eta_told")
+
+
+def eta(store: Store, uid: str, as_of_ms: int = NOW) -> dict[str, Any]:
+    document = why.document(store, uid, as_of_ms, Policy())
+    assert document is not None
+    check(document, SCHEMAS["WorkloadWhy"], at="why")
+    found: dict[str, Any] = document["eta"]
+    return found
+
+
+def told(store: Store) -> list[tuple[str, int, bool]]:
+    found = rows(store, "select workload_uid, mark, replayed from eta_told order by at_ms, workload_uid")
+    return [(row["workload_uid"], row["mark"], row["replayed"]) for row in found]
+
+
+def test_each_is_told_of_once_at_each_mark_of_its_age(store: Store) -> None:
+    stage = Etas(store)
+    assert [stage.refresh("east", NOW), stage.refresh("east", NOW + MINUTE)] == [1, 0]
+    assert stage.refresh("east", NOW + 6 * MINUTE) == 1
+    # What never starts is not told of.
+    assert told(store) == [("waits", 0, False), ("waits", 1, False)]
+
+
+def test_history_that_came_in_at_once_is_told_afterwards_once(store: Store) -> None:
+    stage = Etas(store, replays=True)
+    assert stage.refresh("east", NOW) > 2 * (PAST - ENOUGH - 5)
+    replayed = [uid for uid, _, is_replayed in told(store) if is_replayed]
+    # Of each two moments, at 0 and 10 minutes, as soon as so many had started.
+    assert replayed.count("past-29") == 2
+    assert replayed.count("past-5") == 0
+    assert stage.refresh("east", NOW) == 0
+
+
+def test_what_was_told_is_shown_beside_what_is_told(store: Store) -> None:
+    Etas(store, replays=True).refresh("east", NOW)
+    found = eta(store, "waits")
+    # 30 minutes less the 5 that it has waited; the band is of whoever waits for less than ten.
+    assert found["median_seconds"] == pytest.approx(25 * 60, abs=60)
+    assert found["low_seconds"] <= found["median_seconds"] <= found["high_seconds"]
+    assert found["calibration"]["age_band"] == "below 10 min"
+    assert found["calibration"]["intervals"] >= PAST - ENOUGH - 5
+    share = f"{found['calibration']['held_ratio']:.0%} of {found['calibration']['intervals']}"
+    assert found["sentence"].startswith("It starts in about 25 min (80 %: ")
+    assert f"{share} such intervals held in the last 14 days" in found["sentence"]
+
+
+def test_without_a_history_and_where_it_never_starts_the_sentence_says_why(store: Store) -> None:
+    early = eta(store, "past-3", 3 * HOUR + MINUTE)
+    assert (early["median_seconds"], early["calibration"]) == (None, None)
+    assert early["sentence"] == (
+        "When it starts cannot be told: fewer than 10 workloads that waited as long have started."
+    )
+    assert eta(store, "never")["because"] == "as it is it never starts"
+
+
+def test_what_can_never_start_as_it_is_is_told_how_it_could(store: Store) -> None:
+    """It asks for 16 GPUs of a node, which has 8: they are free."""
+    [best] = eta(store, "never")["sooner"]
+    assert (best["way"], best["what"]) == ("fewer_gpus", "Ask for 8 GPUs instead of 16")
+    assert (best["fits_now"], best["gain_seconds"]) == (True, None)
+    assert "there are room and quota for it now; such work waits about 29 min" in best["sentence"]
+
+
+def test_what_is_told_as_of_then_does_not_know_what_came(store: Store) -> None:
+    at = 20 * HOUR + 1000
+    found = eta(store, "past-20", at + 5 * MINUTE)
+    assert found["like_workloads"] == 20
+    document = why.document(store, "past-20", at + 40 * MINUTE, Policy())
+    assert document is not None
+    assert document["eta"] is None
+
+
+def test_what_was_told_goes_with_its_workload(store: Store) -> None:
+    Etas(store, replays=True).refresh("east", NOW)
+    with store.transaction() as connection:
+        connection.execute(
+            "update workload set ended_ms = first_placed_ms + 1 where workload_uid = 'past-29'"
+        )
+    drop_before(store, ["east"], NOW)
+    assert "past-29" not in {uid for uid, _, _ in told(store)}
