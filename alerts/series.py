@@ -6,6 +6,7 @@ from math import prod
 from typing import Final
 
 from alerts.exporter import PREFIX, SERIES_BUDGET
+from analytics.why.reason import Reason
 from domain.metric import Metric
 
 # What Prometheus should bear of one exporter; the acceptance of the site below.
@@ -43,7 +44,11 @@ _OTHERS: Final[Mapping[str, int]] = {
     "capacity_type": 2, "period": 3, "fits": 4, "le": 15,
 }  # fmt: skip
 # Those of one metric only.
-_OF_METRIC: Final[Mapping[str, Mapping[str, int]]] = {"work_lost_gpu_hours": {"cause": 3}}
+_BY_REASON: Final = ("queue_depth_by_reason_gpus", "queue_depth_by_reason_workloads", "wait_reason_hours")
+_OF_METRIC: Final[Mapping[str, Mapping[str, int]]] = {
+    "work_lost_gpu_hours": {"cause": 3},
+    **{name: {"reason": len(Reason) + 1} for name in _BY_REASON},
+}
 
 
 def factors(metric: Metric, site: Site) -> list[tuple[str, int]]:

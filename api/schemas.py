@@ -81,16 +81,9 @@ _QUEUE_POSITION = _object(_PLACE) | {
     "description": "How many wait before it: by Kueue's own order, as it was told last, and by ours "
     "(priority, then submission). Null: it does not wait in a queue for quota.",
 }
-_SAMPLE = _object(
-    {
-        "labels": {"type": "object", "additionalProperties": TEXT},
-        "value": _NUMBER,
-        "lower_bound": _FLAG,
-        "few": _FLAG,
-        "undefined_because": _MAYBE_TEXT,
-    }
-)
-_FIGURE = _object({"value": _NUMBER, "lower_bound": _FLAG, "few": _FLAG, "undefined_because": _MAYBE_TEXT})
+_VALUE: Schema = {"value": _NUMBER, "lower_bound": _FLAG, "few": _FLAG, "undefined_because": _MAYBE_TEXT}
+_SAMPLE = _object({"labels": {"type": "object", "additionalProperties": TEXT}} | _VALUE)
+_FIGURE = _object(_VALUE)
 _WORKLOAD: Schema = {
     **dict.fromkeys(("uid", "cluster", "kind", "namespace", "name", "team", "user", "queue"), TEXT),
     "priority_class": TEXT,

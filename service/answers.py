@@ -56,8 +56,7 @@ select
     max(submitted_ms) as last_submitted_ms
 from gpu_workload
 where submitted_ms < $as_of_ms
-group by team
-order by team
+group by team order by team
 """
 
 

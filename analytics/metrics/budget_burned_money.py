@@ -18,5 +18,6 @@ METRIC = Metric(
     dimensions=("team",),
     extra_labels=("period",),
     compute=of_budgets(lambda budget: budget.burned, kind=MONEY),
+    scraped=False,
     pages=(Page.CHARGEBACK,),
 )

@@ -17,5 +17,6 @@ METRIC = Metric(
     dimensions=("team",),
     extra_labels=("period",),
     compute=agreed_money,
+    scraped=False,
     pages=(Page.CHARGEBACK,),
 )
