@@ -60,10 +60,11 @@ group by team
 SPENT_SO_FAR: Final = """\
 -- One row per team that has asked for GPUs: what its pods' GPU-time costs since the day, week and month began
 -- that go on at $as_of_ms, billionths of the currency times micro-GPU-milliseconds per GPU-hour; and how many
--- pods held an unknown share, or are on a node without a price.
+-- pods held an unknown share, or 1 more where some of their time on a node has no price.
 with held as (
     select
-        cluster, node, team, micro_gpus, bound_ms,
+        cluster, node, team, micro_gpus,
+        greatest(bound_ms, least($day_start_ms, $week_start_ms, $month_start_ms)) as bound_ms,
         coalesce(least(released_ms, $as_of_ms), $as_of_ms) as until_ms
     from gpu_holding
     where
@@ -72,21 +73,32 @@ with held as (
         and open_until_ms >= least($day_start_ms, $week_start_ms, $month_start_ms)
 ),
 
-piece as (
+priced as (
     select
         held.team,
         held.micro_gpus::hugeint * node_price.nano_price as rate,
-        case when node_price.nano_price is null or held.micro_gpus is null then 1 else 0 end as unmeasured,
-        greatest(held.bound_ms, coalesce(node_price.start_ms, held.bound_ms)) as bound_ms,
+        greatest(held.bound_ms, node_price.start_ms) as bound_ms,
         least(held.until_ms, coalesce(node_price.end_ms, held.until_ms)) as until_ms
     from held
-    left join node_price
+    inner join node_price
         on held.cluster = node_price.cluster
         and held.node = node_price.node
         and held.until_ms > node_price.start_ms
         and coalesce(held.bound_ms < node_price.end_ms, true)
+),
+
+-- Prices of a node do not overlap: all is priced where as much time is priced as was held.
+piece as (
+    select team, rate, bound_ms, until_ms, until_ms - bound_ms as priced_ms, 0 as unmeasured
+    from priced
     union all
-    select distinct team, 0 as rate, 0 as unmeasured, $as_of_ms as bound_ms, $as_of_ms as until_ms
+    select
+        team, 0 as rate, until_ms as bound_ms, until_ms, bound_ms - until_ms as priced_ms,
+        case when micro_gpus is null then 1 else 0 end as unmeasured
+    from held
+    union all
+    select distinct
+        team, 0 as rate, $as_of_ms as bound_ms, $as_of_ms as until_ms, 0 as priced_ms, 0 as unmeasured
     from seen_before($as_of_ms)
 )
 
@@ -95,7 +107,7 @@ select
     coalesce(sum(rate * greatest(until_ms - greatest(bound_ms, $day_start_ms), 0)), 0) as day_amount,
     coalesce(sum(rate * greatest(until_ms - greatest(bound_ms, $week_start_ms), 0)), 0) as week_amount,
     coalesce(sum(rate * greatest(until_ms - greatest(bound_ms, $month_start_ms), 0)), 0) as month_amount,
-    sum(unmeasured) as unmeasured
+    sum(unmeasured) + case when sum(priced_ms) < 0 then 1 else 0 end as unmeasured
 from piece
 group by team
 """

@@ -22,9 +22,16 @@ from domain.quantity import MICRO_PER_GPU
 from domain.window import MS_PER_HOUR, format_instant
 
 MICRO_GPU_MS_PER_GPU_HOUR: Final = MICRO_PER_GPU * MS_PER_HOUR
-# ISO 4217, table A.1: those whose minor unit is not a hundredth.
-_DIGITS: Final = {"BHD": 3, "CLP": 0, "ISK": 0, "JOD": 3, "JPY": 0, "KRW": 0, "KWD": 3, "OMR": 3, "TND": 3,
-                  "VND": 0}  # fmt: skip
+# ISO 4217, table A.1: the currencies whose minor unit is not a hundredth, by its digits.
+_DIGITS: Final = {
+    code: digits
+    for digits, codes in {
+        0: "BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX UYI VND VUV XAF XOF XPF",
+        3: "BHD IQD JOD KWD LYD OMR TND",
+        4: "CLF UYW",
+    }.items()
+    for code in codes.split()
+}
 # Two prices of a book of a thousand have the same fingerprint once in 500 million books.
 _REFERENCE_DIGITS: Final = 12
 Name = TypeVar("Name", str, tuple[str, ...])

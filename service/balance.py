@@ -5,8 +5,10 @@ from typing import Final
 from analytics.chargeback.month_statement import Check, MonthStatement
 from analytics.chargeback.reconcile import reconciled
 from domain.tenant import UNASSIGNED, Tenancy
+from domain.window import format_instant
 from service.held_time import SET_ASIDE
 from store.embedded import Store
+from store.retention import dropped_until
 
 # Namespaces whose work held GPUs in the window, and that no rule gives a team.
 _UNASSIGNED: Final = """
@@ -28,4 +30,16 @@ def checks_of(store: Store, tenancy: Tenancy, found: MonthStatement) -> tuple[Ch
     """Every check of a whole month; without team rules a namespace is a team, and none is unassigned."""
     window = {"start_ms": found.start_ms, "end_ms": found.end_ms, "unassigned": UNASSIGNED}
     rows = store.rows(_UNASSIGNED, window) if tenancy.teams else []
-    return reconciled(found, unassigned=[str(row["namespace"]) for row in rows], set_aside=SET_ASIDE)
+    told = reconciled(found, unassigned=[str(row["namespace"]) for row in rows], set_aside=SET_ASIDE)
+    return (*told, _all_kept(dropped_until(store), found.start_ms))
+
+
+def _all_kept(dropped_ms: int, start_ms: int) -> Check:
+    """What was dropped leaves no hole in the sums: what was held then would stand there as idle."""
+    kept, until = dropped_ms <= start_ms, format_instant(dropped_ms)
+    return Check(
+        name="facts", left="all kept" if kept else f"dropped before {until}", right="all kept", holds=kept,
+        words="nothing that is known of the month was dropped"
+        + ("" if kept else f": keeping.retention dropped work that ended before {until}, and it is missing"),
+        may_be_forced=True,
+    )  # fmt: skip

@@ -69,7 +69,7 @@ def document(  # noqa: PLR0913 - what a site agreed on, and what is asked, all n
     if unseen_because:
         # Nobody looked: that is no zero.
         total |= {name: None for name, value in total.items() if not isinstance(value, bool)}
-    from_nobody = found.from_nobody if quotas else None
+    from_nobody = of_nobodys_quota(found) if quotas else None
     head = {
         "month": whole.month,
         "as_of": format_instant(whole.as_of_ms),
@@ -112,6 +112,14 @@ def document(  # noqa: PLR0913 - what a site agreed on, and what is asked, all n
             for key, members in sorted(groups.items())
         ],
     }
+
+
+def of_nobodys_quota(statement: MonthStatement) -> int | None:
+    """What was borrowed beyond what was lent, in its corrections too; None in a part of a month."""
+    if statement.from_nobody is None:
+        return None
+    corrected = (line.quota for line in statement.lines if line.about is not None and line.quota is not None)
+    return statement.from_nobody + sum(quota.borrowed - quota.lent for quota in corrected)
 
 
 def closing_record(statement: MonthStatement) -> Record | None:

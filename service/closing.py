@@ -14,7 +14,7 @@ from domain.errors import RefusedError, UsageError
 from domain.policy import Policy
 from domain.tenant import Tenancy
 from domain.window import Clock, format_instant
-from service.corrections import EVERY_MS, find_corrections, note_basis
+from service.corrections import find_corrections, note_basis
 from service.statements import foreign_corrections, statement_of
 from store import statements as kept
 from store.embedded import Store
@@ -41,8 +41,7 @@ class Closer:
         """
         Close a month; gives its statement, which never changes from now on.
 
-        What is known of earlier closed months is looked at first, where nobody did within the hour, so that
-        this one books it.
+        What is known of earlier closed months is looked at first, so that this one books all of it.
 
         Args:
             label: such as 2026-10.
@@ -55,20 +54,15 @@ class Closer:
         with self.alone():
             now_ms = self.clock.now_ms()
             self._check_open(label, now_ms)
-            trouble = find_corrections(self.store, self.tenancy, now_ms=now_ms, looked_within_ms=EVERY_MS)
+            trouble = find_corrections(self.store, self.tenancy, now_ms=now_ms)
             trouble += foreign_corrections(self.store, self.agreement, label)
-            # What was found just now counts: an answer uses what was known before its instant.
             found = statement_of(
-                self.store,
-                self.agreement,
-                self.policy,
-                label=label,
-                as_of_ms=now_ms + 1,
-                tenancy=self.tenancy,
-            )
+                self.store, self.agreement, self.policy,
+                label=label, as_of_ms=now_ms, tenancy=self.tenancy,
+            )  # fmt: skip
             checks = (*found.checks, *_of_corrections(found, trouble))
             _refuse(label, checks, reason)
-            statement = replace(found, as_of_ms=now_ms, checks=forced(checks))
+            statement = replace(found, checks=forced(checks))
             needed = reason.strip() if any(each.forced for each in statement.checks) else ""
             closing = encode(statement, closed_ms=now_ms, closed_by=who, reason=needed)
             statement = replace(statement, closing=closing)

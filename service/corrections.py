@@ -14,15 +14,13 @@ from service.settlement import settled
 from service.statements import called_by, closed_statement
 from store import statements as kept
 from store.embedded import Store
+from store.retention import dropped_until
 from store.statements import Correction
 
 log = logging.getLogger("gpuledger.corrections")
 
 # How often closed months are looked at.
 EVERY_MS: Final = MS_PER_HOUR
-
-# One row: before when retention dropped facts of some cluster; 0 where nothing was.
-_DROPPED: Final = "select coalesce(max(until_ms), 0) as until_ms from closed_until"
 
 # One row: what the figures of a month rest on, as a fingerprint. What lies beyond its end does not count.
 _BASIS: Final = """
@@ -99,28 +97,21 @@ from held, caused, there, shares, evicted, told
 """
 
 
-def find_corrections(store: Store, tenancy: Tenancy, *, now_ms: int, looked_within_ms: int = 0) -> list[str]:
+def find_corrections(store: Store, tenancy: Tenancy, *, now_ms: int) -> list[str]:
     """
     Settle closed months anew where what they rest on has changed, and keep what differs.
 
     A month is settled under what was agreed on when it was closed: a new price or policy corrects nothing.
     Where facts of it were dropped by retention, no more is learnt of it.
 
-    Args:
-        looked_within_ms: months that were looked at so shortly before are left out.
-
     Returns:
         Why months could not be settled anew; empty where all could.
     """
-    [dropped] = store.rows(_DROPPED)
-    dropped_ms = int(str(dropped["until_ms"]))
-    bases, trouble = kept.bases(store), []
+    dropped_ms, bases, trouble = dropped_until(store), kept.bases(store), []
     for head in kept.closed_months(store):
         if dropped_ms > head.start_ms:
             continue
-        before, looked_ms = bases.get(head.month, ("", 0))
-        if 0 <= now_ms - looked_ms < looked_within_ms:
-            continue
+        before, _ = bases.get(head.month, ("", 0))
         basis = _basis(store, head.start_ms, head.end_ms)
         if before == basis:
             kept.note_basis(store, head.month, basis, now_ms)
@@ -166,11 +157,12 @@ def _correct(store: Store, tenancy: Tenancy, closed: MonthStatement, now_ms: int
     number = 1 + sum(each.month == closed.month for each in kept.corrections(store))
     lines = difference(now, said(store, tenancy, closed), closed.currency)
     if lines:
-        # Another one of that number was found by somebody else meanwhile, who found the same.
-        kept.correct(
-            store,
-            Correction(month=closed.month, number=number, found_ms=now_ms, content=encode_lines(lines)),
+        # An answer uses what was known before its instant, and by a clock that stands there is no later one.
+        found = Correction(
+            month=closed.month, number=number, found_ms=now_ms - 1, content=encode_lines(lines)
         )
+        # Another one of that number was found by somebody else meanwhile, who found the same.
+        kept.correct(store, found)
     return ""
 
 

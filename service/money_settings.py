@@ -26,6 +26,7 @@ _TABLE_SUFFIXES = frozenset({".csv"})
 _TEXT_SUFFIXES = frozenset({".yaml", ".yml"})
 # 365.25 days, as a year is over four of them.
 _HOURS_A_YEAR = 8766
+_DEFAULTS = Agreement()
 _AMORTISED_TO = Decimal("0.000001")
 
 
@@ -193,6 +194,8 @@ class MoneySettings(Section):
     shared_costs: tuple[SharedCostSettings, ...] = ()
     preempted: Preempted = Preempted.CHARGED
     preempted_borne_by: BorneBy = BorneBy.NOBODY
+    provider: Annotated[str, Field(min_length=1)] = _DEFAULTS.provider
+    billing_account: Annotated[str, Field(min_length=1)] = _DEFAULTS.billing_account
     close_coverage: Annotated[float, Field(ge=0, le=1)] = 0.99
 
     def agreement(self) -> Agreement:
@@ -237,6 +240,8 @@ class MoneySettings(Section):
             shared_costs=shared,
             preempted=self.preempted,
             preempted_borne_by=self.preempted_borne_by,
+            provider=self.provider,
+            billing_account=self.billing_account,
         )
 
 

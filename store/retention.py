@@ -79,6 +79,7 @@ _BY_TIME: Final = (
 _CUT: Final = "select workload_uid from ended_workload"
 _MEASURED: Final = "delete from measurement where as_of_ms < $before_ms"
 _CLOSED: Final = "select until_ms from closed_until where cluster = $cluster"
+_DROPPED: Final = "select coalesce(max(until_ms), 0) as until_ms from closed_until"
 
 
 def drop_before(engine: Engine, clusters: list[str], before_ms: int) -> int:
@@ -120,3 +121,9 @@ def closed_until(engine: Engine, cluster: str) -> int:
     """
     rows = engine.rows(_CLOSED, {"cluster": cluster})
     return int(str(rows[0]["until_ms"])) if rows else 0
+
+
+def dropped_until(engine: Engine) -> int:
+    """The instant before which facts of some cluster were dropped; 0 where nothing was."""
+    [row] = engine.rows(_DROPPED)
+    return int(str(row["until_ms"]))

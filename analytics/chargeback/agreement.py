@@ -47,7 +47,8 @@ class Agreement:
 
     Without prices there are GPU-hours and no money. `cost_centres` is by team; `close_coverage` the share of
     a month that must have been observed for it to be closed without a reason. `preempted_borne_by` counts
-    where preempted work is credited.
+    where preempted work is credited. `provider` runs the GPUs and issues invoices; FOCUS tells it, and
+    `billing_account` with it.
     """
 
     currency: Currency = field(default_factory=lambda: Currency.of("USD"))
@@ -62,6 +63,8 @@ class Agreement:
     shared_costs: Sequence[SharedCost] = ()
     preempted: Preempted = Preempted.CHARGED
     preempted_borne_by: BorneBy = BorneBy.NOBODY
+    provider: str = "GPU platform"
+    billing_account: str = "gpu-platform"
 
     def cost_centre(self, team: str, before_ms: int) -> str:
         """What a team was booked on just before an instant, as a month's end; empty where nothing says so."""

@@ -133,6 +133,8 @@ def agreement_record(agreement: Agreement) -> Json:
         "shared_costs": [asdict(each) | {"monthly": str(each.monthly)} for each in agreement.shared_costs],
         "preempted": str(agreement.preempted),
         "preempted_borne_by": str(agreement.preempted_borne_by),
+        "provider": agreement.provider,
+        "billing_account": agreement.billing_account,
         "prices": [_price_record(price) for price in agreement.book.prices],
         "cost_centres": {
             team: [asdict(each) for each in centres] for team, centres in agreement.cost_centres.items()
@@ -142,6 +144,7 @@ def agreement_record(agreement: Agreement) -> Json:
 
 def agreement_of(told: Mapping[str, Any], zone_name: str) -> Agreement:
     """What was agreed on then."""
+    usual = Agreement()
     return Agreement(
         currency=Currency.of(told["currency"]),
         book=PriceBook(tuple(map(_price, told["prices"]))),
@@ -157,6 +160,9 @@ def agreement_of(told: Mapping[str, Any], zone_name: str) -> Agreement:
         ),
         preempted=Preempted(told["preempted"]),
         preempted_borne_by=BorneBy(told["preempted_borne_by"]),
+        # Months that were closed before these were settings had their defaults.
+        provider=told.get("provider", usual.provider),
+        billing_account=told.get("billing_account", usual.billing_account),
         cost_centres={
             team: tuple(CostCentre(**each) for each in centres)
             for team, centres in told["cost_centres"].items()

@@ -138,8 +138,10 @@ def statement(
     rows: list[Row] = []
     # Where nobody agreed on another price than the list's, the three costs are one.
     costs = 1 if all(len(set(row.costs)) == 1 for rows in by_day.values() for row in rows.values()) else 3
-    books = {sign: tuple(_Rounding(terms.currency) for _ in range(costs)) for sign in (1, -1)}
+    taken_off = tuple(_Rounding(terms.currency) for _ in range(costs))
+    books = {-1: taken_off, 1: tuple(_Rounding(terms.currency, less) for less in taken_off)}
     for day in days:
+        of_day: dict[int, list[Row]] = {}
         for sign, rounding in books.items():
             exact = {
                 key: amounts for key, amounts in by_day[day.label].items()
@@ -149,9 +151,15 @@ def statement(
                 each.day({key: amounts.costs[place] for key, amounts in exact.items()})
                 for place, each in enumerate(rounding)
             ]
-            for key in sorted(exact):
-                minor = [sign * column[key] for column in columns] * (3 // costs)
-                rows.append(_row(key, minor, terms, day=day.label, amounts=exact[key], sign=sign))
+            of_day[sign] = [
+                _row(
+                    key,
+                    [sign * column[key] for column in columns] * (3 // costs),
+                    terms, day=day.label, amounts=exact[key], sign=sign,
+                )
+                for key in sorted(exact)
+            ]  # fmt: skip
+        rows += of_day[1] + of_day[-1]
     return Statement(
         period=period,
         currency=terms.currency,
@@ -166,16 +174,13 @@ def statement(
 def _exact_costs(
     by_day: Mapping[str, Mapping[tuple[str, ...], "_Exact"]], currency: Currency
 ) -> tuple[Decimal, ...]:
-    sums: dict[int, list[Exact]] = {1: [0, 0, 0], -1: [0, 0, 0]}
+    sums: list[Exact] = [0, 0, 0]
     for rows in by_day.values():
         for key, amounts in rows.items():
-            of_sign = sums[-1 if key[1] in TAKEN_OFF else 1]
+            sign = -1 if key[1] in TAKEN_OFF else 1
             for place, cost in enumerate(amounts.costs):
-                of_sign[place] += cost
-    return tuple(
-        currency.round(Fraction(more) / _PARTS) - currency.round(Fraction(less) / _PARTS)
-        for more, less in zip(sums[1], sums[-1], strict=True)
-    )
+                sums[place] += sign * cost
+    return tuple(currency.round(Fraction(total) / _PARTS) for total in sums)
 
 
 def _average_prices(by_day: Mapping[str, Mapping[tuple[str, ...], "_Exact"]]) -> dict[Pool, Fraction]:
@@ -253,24 +258,31 @@ def _in_parts(amount: Fraction) -> Exact:
 
 
 class _Rounding:
-    """One column's way through the days of a period: what was exact, and what was given."""
+    """
+    One column's way through the days of a period: what was exact, and what was given.
 
-    def __init__(self, currency: Currency) -> None:
+    With what is taken off, whose day comes first, both together are the exact sum rounded once. What is taken
+    off on a day is a part of that day's costs, so that no day is given less than nothing.
+    """
+
+    def __init__(self, currency: Currency, taken_off: "_Rounding | None" = None) -> None:
         self._currency = currency
-        self._exact: Exact = 0
+        self._taken_off = taken_off
+        self.exact: Exact = 0
+        self.given = 0
         self._by_team: dict[tuple[str, ...], Exact] = defaultdict(int)
         self._by_row: dict[tuple[str, ...], Exact] = defaultdict(int)
 
     def day(self, costs: Mapping[tuple[str, ...], Exact]) -> dict[tuple[str, ...], int]:
         """The next day's rows, minor units, of costs in parts of a currency unit."""
-        before = self._minor()
-        self._exact += sum(costs.values())
+        self.exact += sum(costs.values())
+        before, self.given = self.given, self._minor()
         teams: dict[tuple[str, ...], dict[tuple[str, ...], Exact]] = defaultdict(dict)
         minor_units = 10**self._currency.digits
         for key, amount in costs.items():
             teams[key[:1]][key] = amount * minor_units
         sums: dict[tuple[str, ...], Exact] = {team: sum(rows.values()) for team, rows in teams.items()}
-        given = _carrying(self._minor() - before, sums, self._by_team)
+        given = _carrying(self.given - before, sums, self._by_team)
         return {
             key: part
             for team, rows in teams.items()
@@ -278,7 +290,10 @@ class _Rounding:
         }
 
     def _minor(self) -> int:
-        return self._currency.minor(Fraction(self._exact) / _PARTS)
+        if self._taken_off is None:
+            return self._currency.minor(Fraction(self.exact) / _PARTS)
+        left = self.exact - self._taken_off.exact
+        return self._currency.minor(Fraction(left) / _PARTS) + self._taken_off.given
 
 
 def _carrying(

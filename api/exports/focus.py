@@ -27,9 +27,7 @@ from domain.window import format_instant
 
 # Described in docs/finance.md under this name.
 METHOD_ID: Final = "gpuledger-gpu-time-v1"
-PROVIDER: Final = "GPU platform"
 UNIT: Final = "GPU-Hours"
-_ACCOUNT: Final = "gpu-platform"
 # Of the columns of the detail, those that FOCUS has its own for.
 _IN_FOCUS: Final = frozenset({"gpu_hours", "list_cost", "contracted_cost", "effective_cost", "billed_cost",
                               "currency"})  # fmt: skip
@@ -94,8 +92,12 @@ def _focus(money_digits: int) -> list[Field]:
         ),
         _text("AllocatedTags", "team, project, user and queue as JSON", _tags),
         cost("BilledCost", "the billed cost: 0 in a showback", "billed_cost"),
-        _same("BillingAccountId", "the platform", _ACCOUNT),
-        _same("BillingAccountName", "the platform", PROVIDER),
+        _text(
+            "BillingAccountId",
+            "`money.billing_account`",
+            lambda _, of: of.statement.agreement.billing_account,
+        ),
+        _provider("BillingAccountName"),
         _text("BillingCurrency", "the statement's currency", lambda _, of: of.statement.currency.code),
         _instant("BillingPeriodEnd", "the month's end in the billing zone", lambda c: c.billing_end_ms),
         _instant("BillingPeriodStart", "its begin", lambda c: c.billing_start_ms),
@@ -117,9 +119,9 @@ def _focus(money_digits: int) -> list[Field]:
         _unit("ConsumedUnit", lambda c: c.is_usage),
         cost("ContractedCost", "the contracted cost", "contracted_cost"),
         cost("EffectiveCost", "the effective cost", "effective_cost"),
-        _same("HostProviderName", "the platform", PROVIDER),
+        _provider("HostProviderName"),
         _text("InvoiceId", "the closed statement, in a chargeback", _invoice),
-        _same("InvoiceIssuerName", "the platform", PROVIDER),
+        _provider("InvoiceIssuerName"),
         cost("ListCost", "the list cost", "list_cost"),
         _hours("PricingQuantity", "GPU-hours; negative where taken off", _has_time),
         _unit("PricingUnit", _has_time),
@@ -128,7 +130,7 @@ def _focus(money_digits: int) -> list[Field]:
         _text("ResourceType", "of every resource", lambda charge, _: _split(charge, "GPU pool")),
         _same("ServiceCategory", "always", "Compute"),
         _same("ServiceName", "always", "GPU time"),
-        _same("ServiceProviderName", "the platform", PROVIDER),
+        _provider("ServiceProviderName"),
         _same("ServiceSubcategory", "always", "Containers"),
         _text("SkuId", "the GPU model", lambda charge, _: _sku(charge)),
         _text("SkuMeter", "what is metered", lambda charge, _: "GPU time" if _has_time(charge) else None),
@@ -144,6 +146,10 @@ def _text(name: str, about: str, give: Give) -> Field:
 
 def _same(name: str, about: str, value: str) -> Field:
     return _text(name, f"{about}: `{value}`", lambda _, __: value)
+
+
+def _provider(name: str) -> Field:
+    return _text(name, "`money.provider`", lambda _, of: of.statement.agreement.provider)
 
 
 def _instant(name: str, about: str, at_ms: Callable[[Charge], int]) -> Field:

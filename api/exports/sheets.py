@@ -14,6 +14,8 @@ from domain.observed import coverage_words
 from domain.window import format_instant, from_ms
 
 SHEETS = ("summary", "detail", "price book", "reconciliation", "method")
+# Which GPUs a price is for.
+_CONDITIONS = ("gpu_model", "flavor", "pool", "mig_profile", "capacity_type", "node_labels")
 
 
 def statement_workbook(statement: MonthStatement) -> bytes:
@@ -62,7 +64,7 @@ def _price_book(prices: Mapping[str, Price]) -> Table:
     digits = max((_digits(price) for price in prices.values()), default=0)
     columns = [
         Column(name="reference"),
-        *(Column(name=name) for name in ("gpu_model", "flavor", "capacity_type", "node_labels")),
+        *(Column(name=name) for name in _CONDITIONS),
         *(
             Column(name=name, kind=Kind.DECIMAL, digits=digits)
             for name in ("list", "contracted", "effective")
@@ -75,6 +77,8 @@ def _price_book(prices: Mapping[str, Price]) -> Table:
             reference,
             price.gpu_model,
             price.flavor,
+            price.pool,
+            price.mig_profile,
             price.capacity_type or "*",
             ";".join(f"{name}={value}" for name, value in sorted(price.node_labels)) or "*",
             price.listed,

@@ -3,16 +3,17 @@
 import csv
 import io
 import zipfile
+from typing import cast
 
 import polars as pl
 import pytest
 from starlette.testclient import TestClient
 
-from api.answers import Answers
+from api.answers import Answers, Listing, Record
 from api.exports.formats import EXPORT_FORMATS
 from api.formats import to_csv
 from api.scope import scoped
-from api.viewer import Viewer
+from api.viewer import Role, Viewer
 from tests.api.conftest import HEADER_AUTH, Connect, as_member
 
 MARCH = "/api/v1/chargeback/2026-03/export"
@@ -127,6 +128,28 @@ def test_finance_gets_every_line_and_no_workload(connect: Connect) -> None:
     # What is of no single workload stays.
     for path in ("metrics/held_gpus", "teams", "sources", "gpu-faults", "quota/proposals", "reports/waste"):
         assert finance.get(f"/api/v1/{path}").status_code == 200
+
+
+class Hit:
+    """Answers about a fault and a proposal, each with the workload that it concerns."""
+
+    def gpu_faults(self, _: int | None) -> Listing:
+        row = {"team": "red", "pod_uid": "p", "workload_uid": "w", "workload": "train", "namespace": "red"}
+        return Listing(as_of_ms=0, rows=[row], total=1, page=1, page_size=1)
+
+    def quota_proposals(self, _: int | None) -> Listing:
+        return Listing(as_of_ms=0, rows=[self.quota_proposal("1", None)], total=1, page=1, page_size=1)
+
+    def quota_proposal(self, proposal_id: str, _: int | None) -> Record:
+        return {"proposal_id": proposal_id, "exposed": [{"uid": "w"}]}
+
+
+def test_finance_hears_of_faults_and_proposals_without_the_workloads_that_they_hit() -> None:
+    finance = scoped(cast("Answers", Hit()), Viewer(name="cfo", role=Role.FINANCE))
+    [fault] = finance.gpu_faults().rows
+    assert fault == {"team": "red", "pod_uid": "", "workload_uid": "", "workload": "", "namespace": ""}
+    assert finance.quota_proposals().rows == [{"proposal_id": "1", "exposed": []}]
+    assert finance.quota_proposal("1") == {"proposal_id": "1", "exposed": []}
 
 
 def test_nobody_gets_nothing(connect: Connect) -> None:

@@ -83,7 +83,7 @@ def look(store: Store, at: float) -> list[str]:
 def as_before(store: Store) -> None:
     """Open all months of a site again, and forget what was learnt of it: the next test begins anew."""
     with store.transaction() as connection:
-        for table in ("closed_month", "month_correction", "month_basis"):
+        for table in ("closed_month", "month_correction", "month_basis", "held_day"):
             connection.execute(f"delete from {table}")  # noqa: S608 (names from here)
         for table in ("holding", "workload"):
             connection.execute(

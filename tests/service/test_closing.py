@@ -10,15 +10,18 @@ import pytest
 from analytics.chargeback.agreement import CostCentre
 from analytics.chargeback.canonical import decode
 from analytics.chargeback.distribution import IdlePolicy
-from analytics.chargeback.line import CORRECTION
+from analytics.chargeback.line import CORRECTION, About
 from analytics.chargeback.month_statement import MonthStatement
+from analytics.chargeback.quota_lines import QuotaTime
 from analytics.chargeback.reconcile import reconciled
 from domain.calendar import billing_zone
 from domain.errors import RefusedError, StoreError, UsageError
 from domain.money import Price, PriceBook
 from domain.tenant import Rule, Tenancy
 from domain.window import FixedClock
+from service.chargeback import of_nobodys_quota
 from service.closing import Closer
+from service.held_days import keep_days
 from service.statements import statement_of
 from store import statements as kept
 from store.derived import Replacement
@@ -219,13 +222,60 @@ def test_what_is_learnt_later_is_booked_in_the_open_month_and_the_closed_one_sta
         0,
         0,
     )
-    # Nobody knew of it before it was found.
+    # It is told at the instant at which it was found, and nobody knew of it before.
+    assert told(store, "2026-11", MONTH + 30)["corrections"]
     assert told(store, "2026-11", MONTH + 29)["corrections"] == []
     final = closed(store, "2026-11", NEXT + 5)
     assert final.corrected == (("2026-10", 1),)
     assert {line.about.day for line in final.lines if line.about is not None} == {"2026-10-02"}
     assert told(store, "2026-12", NEXT + 9)["corrections"] == []
     assert all(each.booked_in == "2026-11" for each in kept.corrections(store))
+
+
+def test_a_close_books_what_was_learnt_since_somebody_last_looked(store: Store) -> None:
+    closed(store, "2026-10", MONTH + 5)
+    assert look(store, NEXT + 1) == []
+    learn(store, "late", 30, 35, team="green")
+    # Minutes later.
+    assert closed(store, "2026-11", NEXT + 1.1).corrected == (("2026-10", 1),)
+
+
+def test_days_that_are_kept_under_other_terms_make_no_other_correction(store: Store) -> None:
+    # Red holds a GPU on the second day, before and after it became dearer.
+    dearer = (*AGREED.book.prices, Price(listed=Decimal(9), valid_from_ms=hours(26)))
+    signed, found = replace(AGREED, book=PriceBook(dearer)), []
+    for terms in ((), (signed,), (AGREED,)):
+        as_before(store)
+        closed(store, "2026-10", MONTH + 5, signed)
+        for each in terms:
+            assert keep_days(store, each, as_of_ms=hours(MONTH + 6)) > 30
+        learn(store, "late", 50, 53, team="green")
+        assert len(store.held_days(start_ms=0, end_ms=hours(NEXT))) >= 30 * len(terms)
+        look(store, MONTH + 30)
+        found.append([each.content for each in kept.corrections(store)])
+    assert found[0]
+    assert found[0] == found[1] == found[2]
+
+
+def test_what_is_lent_is_what_is_borrowed_in_corrections_too(october: tuple[Store, MonthStatement]) -> None:
+    line = october[1].lines[0]
+    about = About(month="2026-09", day="2026-09-02", kind="quota", number=1)
+    notes = QuotaTime(lent=2, borrowed=7, unused_commitment=1)
+    lines = (replace(line, quota=notes), replace(line, quota=notes, about=about))
+    assert of_nobodys_quota(replace(october[1], lines=lines, from_nobody=4)) == 9
+    assert of_nobodys_quota(replace(october[1], lines=lines, from_nobody=None)) is None
+
+
+def test_a_correction_is_booked_once(store: Store) -> None:
+    closed(store, "2026-10", MONTH + 5)
+    learn(store, "late", 30, 35, team="green")
+    closed(store, "2026-11", NEXT + 5)
+    november = kept.closed_month(store, "2026-11")
+    assert november is not None
+    # Another close that had read it before it was booked.
+    with pytest.raises(RefusedError, match="correction 1 of 2026-10 was booked by another close meanwhile"):
+        kept.close(store, replace(november, month="2026-12"), books=[("2026-10", 1)])
+    assert [head.month for head in kept.closed_months(store)] == ["2026-10", "2026-11"]
 
 
 def test_a_cause_that_is_learnt_late_corrects_its_day_and_a_loss_of_later_stays_a_loss_adjustment(
@@ -277,6 +327,23 @@ def test_of_what_was_dropped_nothing_more_is_learnt() -> None:
     assert read(books, "2026-10", NEXT).closing is not None
     # And closed months are none of what is dropped.
     assert [head.month for head in kept.closed_months(books)] == ["2026-10"]
+    books.close()
+
+
+def test_a_month_of_which_something_was_dropped_is_closed_with_a_reason_only() -> None:
+    books = site()
+    sure = replace(AGREED, close_coverage=0)
+    drop_before(books, ["north"], hours(0))
+    assert {each.name: each.holds for each in read(books, "2026-10", MONTH + 5, sure).checks}["facts"]
+    # What r0 held is idle from now on, and all that is left balances.
+    drop_before(books, ["north"], hours(100))
+    with pytest.raises(RefusedError, match=r"facts: .*dropped work that ended before 2026-10-05T04:00"):
+        closer(books, MONTH + 5, sure).close("2026-10", who="fin")
+    checks = {each.name: each for each in closed(books, "2026-10", MONTH + 5).checks}
+    assert checks["facts"].forced
+    assert {each.name for each in checks.values() if each.holds} >= {"capacity", "held_lines", "list_cost"}
+    # November lost nothing.
+    assert {each.name: each.holds for each in closed(books, "2026-11", NEXT + 5).checks}["facts"]
     books.close()
 
 

@@ -1,18 +1,22 @@
 """A statement made from days that were added up before is the one that facts give, whatever is learnt."""
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import fields, replace
+from datetime import UTC
 from decimal import Decimal
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from analytics.chargeback.agreement import Agreement
+from analytics.chargeback.cutter import Cutter
+from analytics.chargeback.stays import NodeStretch
 from domain.calendar import Period, Unit, billing_zone, cut
-from domain.money import Price, PriceBook
+from domain.money import CapacityType, Price, PriceBook, Sku
 from domain.window import Window
-from service.held_days import keep, keep_days
+from service.held_days import _digests, keep, keep_days
 from service.settlement import settled
 from store import forgetting
 from store.embedded import Store
@@ -108,6 +112,31 @@ def test_days_are_added_up_anew_where_nodes_or_prices_of_the_day_are_others(stor
     # The node of all days has other GPUs.
     rewritten(store, [october(gpus=4)])
     assert keep_days(store, AGREED, as_of_ms=NEXT) == 31
+
+
+def test_a_day_is_told_by_all_that_a_price_may_ask_of_a_node_and_by_its_gpus() -> None:
+    days = cut(Window(start_ms=FIRST, end_ms=FIRST + DAY_MS), UTC, Unit.DAY)
+    usual = NodeStretch(
+        cluster="c", node="n", sku=Sku(gpu_model="A"), start_ms=FIRST, end_ms=None,
+        capacity_micro_gpus=8, allocatable_micro_gpus=8,
+    )  # fmt: skip
+    skus: dict[str, Any] = {
+        "gpu_model": "B", "flavor": "f", "pool": "p", "mig_profile": "1g.10gb",
+        "capacity_type": CapacityType.SPOT, "node_labels": frozenset({("a", "b")}),
+    }  # fmt: skip
+    assert skus.keys() == {each.name for each in fields(Sku)}
+    nodes: dict[str, Any] = {
+        "cluster": "d", "node": "m", "start_ms": FIRST + 1, "end_ms": FIRST + 2, "capacity_micro_gpus": 9,
+        "allocatable_micro_gpus": 7, "schedulable": False,
+    }  # fmt: skip
+    assert nodes.keys() == {each.name for each in fields(NodeStretch)} - {"sku"}
+    stretches = [
+        usual,
+        *(replace(usual, sku=replace(usual.sku, **{name: value})) for name, value in skus.items()),
+        *(replace(usual, **{name: value}) for name, value in nodes.items()),
+    ]
+    told = {_digests(Cutter.over(days, [each], AGREED.book))(days[0].label) for each in stretches}
+    assert len(told) == len(stretches)
 
 
 def test_a_person_who_is_forgotten_is_in_no_kept_day(store: Store) -> None:

@@ -140,6 +140,8 @@ def test_shared_costs_centres_and_preempted_work_are_agreed_on_in_the_settings(t
         shared_costs=[{"name": "storage", "monthly": 1200, "by": "evenly", "valid_from": "2026-10-01"}],
         preempted="credited",
         preempted_borne_by="preemptor",
+        provider="Acme IT",
+        billing_account="4711",
         cost_centres={
             "nlp": [{"code": "1", "valid_to": "2026-10-01"}, {"code": "2", "valid_from": "2026-10-01"}]
         },
@@ -148,6 +150,7 @@ def test_shared_costs_centres_and_preempted_work_are_agreed_on_in_the_settings(t
     october = parse_instant("2026-09-30T22:00:00Z")
     assert (storage.monthly, storage.by, storage.from_ms) == (Decimal(1200), "evenly", october)
     assert (agreed.preempted, agreed.preempted_borne_by) == ("credited", "preemptor")
+    assert (agreed.provider, agreed.billing_account) == ("Acme IT", "4711")
     assert [agreed.cost_centre("nlp", at_ms) for at_ms in (october, october + 1)] == ["1", "2"]
     with pytest.raises(SettingsError, match=r"money\.shared_costs: net, monthly = -1"):
         money(tmp_path, shared_costs=[{"name": "net", "monthly": -1}])

@@ -56,6 +56,38 @@ def test_a_fixed_cost_is_borne_day_by_day_by_who_was_there(how: SharedBy, ash: s
     assert found.hours.difference == 0
 
 
+def test_a_fixed_cost_that_is_shared_by_quota_does_not_look_at_use() -> None:
+    quotas = {POOL: {"ash": 1, "birch": 3}}
+    extras = Extras(
+        shared=[SharedCost(name="storage", monthly=Decimal(310), by=SharedBy.QUOTA)], month_ms=LENGTHS
+    )
+    found = settle(
+        Stays.of([stay("ash", 4, 0, 4)]), [node(0, 24)], period=MARCH, zone=ZONES[0],
+        book=PriceBook([Price(listed=Decimal(2), valid_from_ms=0)]),
+        terms=Terms(currency=EUR, distribution=Distribution(quotas=quotas)), extras=extras,
+    )  # fmt: skip
+    told = {key[1]: amount for key, amount in by(found, "kind", "team").items() if key[0] == "shared"}
+    assert told == {"ash": Decimal("2.50"), "birch": Decimal("7.50"), "__unallocated__": Decimal("300.00")}
+
+
+def test_lost_work_is_credited_at_the_mean_price_of_its_day_or_else_of_the_month() -> None:
+    hour_of_a_gpu = 3_600_000 * 1_000_000
+    dearer = PriceBook(
+        [Price(listed=Decimal(2), valid_from_ms=0), Price(listed=Decimal(6), valid_from_ms=hour(24))]
+    )
+    credits_of = {}
+    for day in ("2026-03-02", "2026-03-03", "2026-03-09"):
+        lost = Lost(pool=replace(POOL, day=day), owner=Owner(team="ash"), preemptor="oak",
+                    micro_gpu_ms=hour_of_a_gpu)  # fmt: skip
+        found = settle(
+            Stays.of([stay("ash", 1, 0, 8), stay("ash", 1, 24, 32)]), [node(0, 48)], period=MARCH,
+            zone=ZONES[0], book=dearer, terms=Terms(currency=EUR),
+            extras=Extras(lost=[lost], month_ms=LENGTHS),
+        )  # fmt: skip
+        credits_of[day] = by(found, "kind")["preemption_credit",]
+    assert list(credits_of.values()) == [Decimal("-2.00"), Decimal("-6.00"), Decimal("-4.00")]
+
+
 def test_a_fixed_cost_begins_and_ends_with_a_day() -> None:
     second = DAY + 24 * 3_600_000
     extras = Extras(shared=[SharedCost(name="ops", monthly=Decimal(31), from_ms=DAY, to_ms=second)])
@@ -82,6 +114,19 @@ def test_lost_work_is_credited_to_the_victim_and_borne_as_agreed(
     unknown = replace(lost, preemptor="")
     told = by(settled([stay("ash", 1, 0, 8)], Extras(lost=[unknown], borne_by=borne_by)), "kind", "team")
     assert told["preemption_charge", "__preempted__"] == Decimal("6.00")
+
+
+@pytest.mark.parametrize("borne_by", BorneBy)
+def test_a_credit_and_what_it_is_borne_by_leave_the_total_to_the_cent(borne_by: BorneBy) -> None:
+    # 0.124 on top of whole cents; with a credit of 0.004 that would be 0.128 less 0.004, each rounded: 0.13.
+    shared = [SharedCost(name="ops", monthly=Decimal("0.124"))]
+    lost = Lost(pool=POOL, owner=Owner(team="ash"), preemptor="oak", micro_gpu_ms=7_200 * 1_000_000)
+    held = [stay("ash", 1, 0, 8)]
+    without, found = (
+        settled(held, Extras(shared=shared, lost=some, borne_by=borne_by)) for some in ([], [lost])
+    )
+    assert "preemption_credit" in {row.kind for row in found.rows}
+    assert found.total().list_cost == without.total().list_cost == found.exact_costs[0]
 
 
 def test_lost_work_that_is_borne_as_idle_goes_to_who_bears_idle_capacity() -> None:
@@ -148,9 +193,16 @@ def test_rows_sum_to_the_total_to_the_cent_under_every_policy_currency_and_numbe
 def test_an_agreement_is_read_back_as_it_was() -> None:
     agreed = Agreement(
         zone=billing_zone("Europe/Berlin"), zone_name="Europe/Berlin", preempted=Preempted.CREDITED,
-        preempted_borne_by=BorneBy.IDLE,
+        preempted_borne_by=BorneBy.IDLE, provider="Acme IT", billing_account="4711",
         shared_costs=(SharedCost(name="net", monthly=Decimal("9.50"), by=SharedBy.QUOTA, to_ms=hour(3)),),
     )  # fmt: skip
-    assert agreement_of(agreement_record(agreed), "Europe/Berlin") == agreed
+    told = agreement_record(agreed)
+    assert agreement_of(told, "Europe/Berlin") == agreed
+    # A month that was closed before these were settings.
+    old = {name: value for name, value in told.items() if name not in {"provider", "billing_account"}}
+    usual = Agreement()
+    assert agreement_of(old, "Europe/Berlin") == replace(
+        agreed, provider=usual.provider, billing_account=usual.billing_account
+    )
     assert "net: 9.50 a month, day by day, shared among teams by quota." in agreed.in_words()
     assert Fraction(agreed.shared_costs[0].monthly) == Fraction(19, 2)

@@ -1,5 +1,6 @@
 """Prices and cents: which row of the price book counts, and how amounts are rounded and split."""
 
+import math
 from decimal import Decimal
 from fractions import Fraction
 
@@ -99,6 +100,11 @@ def test_an_amount_has_the_decimals_of_its_currency() -> None:
     ]
 
 
+@pytest.mark.parametrize(("code", "digits"), [("USD", 2), ("XOF", 0), ("UGX", 0), ("LYD", 3), ("CLF", 4)])
+def test_the_minor_unit_of_a_currency_is_that_of_iso_4217(code: str, digits: int) -> None:
+    assert Currency.of(code).digits == digits
+
+
 def test_a_third_of_an_hour_three_times_is_an_hour() -> None:
     # 20 minutes at 1.00 are no finite decimal.
     assert 3 * cost(MICRO_GPU_MS_PER_GPU_HOUR // 3, Decimal("1.00")) == 1
@@ -115,6 +121,17 @@ def test_what_is_carried_is_never_lost_and_no_part_is_negative(days: list[tuple[
         assert min(parts.values()) >= 0
         carried |= {team: carried.get(team, Fraction()) + exact[team] - parts[team] for team in teams}
         assert sum(carried.values()) == before
+
+
+@given(st.lists(st.fractions(0, 9, max_denominator=60), min_size=1, max_size=9))
+def test_what_is_left_goes_to_the_largest_remainders(wanted: list[Fraction]) -> None:
+    exact = {f"t{number}": each for number, each in enumerate(wanted)}
+    parts = apportion(math.ceil(sum(wanted)), exact)
+    # Who was rounded up had at least as much to lose as who was rounded down.
+    rounded_up = [each % 1 for name, each in exact.items() if parts[name] > each // 1]
+    rounded_down = [each % 1 for name, each in exact.items() if parts[name] == each // 1]
+    assert min(rounded_up, default=1) >= max(rounded_down, default=0)
+    assert all(0 <= parts[name] - each // 1 <= 1 for name, each in exact.items())
 
 
 def test_nothing_is_split_among_nobody() -> None:

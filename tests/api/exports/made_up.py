@@ -16,7 +16,14 @@ from domain.money import MICRO_GPU_MS_PER_GPU_HOUR, Currency, Price, PriceBook
 from domain.window import MS_PER_HOUR, parse_instant
 
 HOUR = MICRO_GPU_MS_PER_GPU_HOUR
-PRICE = Price(listed=Decimal("2.50"), contracted=Decimal(2), valid_from_ms=0, gpu_model="H100")
+PRICE = Price(
+    listed=Decimal("2.50"),
+    contracted=Decimal(2),
+    valid_from_ms=0,
+    gpu_model="H100",
+    pool="spare-*",
+    mig_profile="1g.10gb",
+)
 AGREED = Agreement(
     currency=Currency.of("EUR"),
     book=PriceBook((PRICE,)),

@@ -164,6 +164,7 @@ def test_the_workbook_has_its_sheets_and_totals_that_equal_the_statement() -> No
     )
     (price,) = sheet_table(content, "price book", begins="reference")
     assert (price["gpu_model"], price["list"], price["effective"]) == ("H100", 2.5, 2)
+    assert (price["pool"], price["mig_profile"]) == ("spare-*", "1g.10gb")
     assert sheet_table(content, "reconciliation", begins="check")[0]["holds"] is True
     assert ("version of price_book", "abc") in [tuple(row) for row in sheet(content, "method")]
     assert sheet_table(content, "detail", begins="month")[0]["day"].date() == date(2026, 10, 1)

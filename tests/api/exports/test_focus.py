@@ -97,6 +97,16 @@ def test_the_toolkit_finds_nothing_wrong(billing: Billing) -> None:
     assert not lint_focus_1_4_structure("cost and usage", found).ok
 
 
+def test_who_runs_the_platform_is_a_setting() -> None:
+    agreed = replace(AGREED, provider="Acme IT", billing_account="4711")
+    [told] = {
+        tuple(row[name] for name in ("BillingAccountId", "BillingAccountName", "HostProviderName",
+                                     "InvoiceIssuerName", "ServiceProviderName"))
+        for row in rows_of(b"".join(EXPORT_FORMATS["focus"].write(closed_october(agreement=agreed))))
+    }  # fmt: skip
+    assert told == ("4711", "Acme IT", "Acme IT", "Acme IT", "Acme IT")
+
+
 def test_the_allocated_charges_are_parts_of_their_origin(rows: list[FocusRow]) -> None:
     origins: dict[str, list[FocusRow]] = defaultdict(list)
     for row in rows:
