@@ -17,6 +17,5 @@ METRIC = Metric(
     dimensions=("team",),
     extra_labels=("period",),
     compute=agreed_money,
-    scraped=False,
     pages=(Page.CHARGEBACK,),
 )

@@ -18,6 +18,5 @@ METRIC = Metric(
     dimensions=("team",),
     extra_labels=("period",),
     compute=of_budgets(lambda budget: budget.forecast / budget.budget, kind=MONEY, forecast=True),
-    scraped=False,
     pages=(Page.CHARGEBACK,),
 )
