@@ -17,6 +17,7 @@ METRIC = Metric(
     labels=("team",),
     dimensions=("team",),
     extra_labels=("period",),
+    scraped=False,
     compute=of_budgets(lambda budget: budget.burned, kind=MONEY),
     pages=(Page.CHARGEBACK,),
 )
