@@ -45,8 +45,10 @@ class Declared:
 
     @property
     def unit(self) -> Unit:
-        """The unit of its value and its limit."""
-        return Unit.SECONDS if self.metric is None else self.metric.unit
+        """The unit of its value and its limit; about the ledger an age, or that something is so: 1."""
+        if self.metric is not None:
+            return self.metric.unit
+        return Unit.TOTAL if self.rule.limit.is_own else Unit.SECONDS
 
     @property
     def words(self) -> Words:
@@ -94,7 +96,6 @@ def labels(alert: Declared, identity: Mapping[str, str]) -> dict[str, str]:
     return {
         "alertname": alert.rule.name,
         "severity": str(alert.rule.severity),
-        "about": alert.about,
         **{name: identity[name] for name in alert.rule.identity if identity[name]},
     }
 
@@ -265,6 +266,8 @@ OWN: Final = (
             link=_SOURCES,
             limit=Limit(times=0.0),
             identity=("alarm",),
+            # What sounds is known at every moment: an alarm that is not there has ended.
+            window=timedelta(),
             keep=_SHORT,
         ),
         expression="max by (alarm) (gpuledger_alarm)",

@@ -21,7 +21,7 @@ def facts(alert: Declared, registry: Mapping[str, Metric], policy: Policy) -> st
     """The table, Markdown, between its two marks; limits as the policy has them."""
     rule = alert.rule
     rows = [("Fires", f"{_value(alert)} {_limit(alert, registry, policy)}{_hold(alert)}")]
-    rows.append(("Severity", f"{rule.severity}; label `about` is `{alert.about}`"))
+    rows.append(("Severity", str(rule.severity)))
     if alert.metric is not None:
         rows.append(
             (
@@ -29,7 +29,8 @@ def facts(alert: Declared, registry: Mapping[str, Metric], policy: Policy) -> st
                 _without_data(rule),
             )
         )
-        by = ",".join(name for name in rule.identity if name in alert.metric.dimensions)
+        told_by = dict.fromkeys((*rule.identity, *rule.match))
+        by = ",".join(name for name in told_by if name in alert.metric.dimensions)
         rows.append(("To see it", f"`gpuledger metrics {alert.metric.name} --by {by}`; {_page(alert)}"))
         rows.append(
             ("Series", f"`{PREFIX}{alert.metric.series}`; [definition](../metrics.md#{alert.metric.name})")

@@ -30,11 +30,13 @@ def inhibitions(alerts: Sequence[Declared]) -> list[dict[str, Any]]:
 
 
 def _of_the_ledger(alerts: Sequence[Declared]) -> Iterator[dict[str, Any]]:
+    # By their names: a site has other alerts in the same Alertmanager, which know nothing of the ledger.
+    of_work = "|".join(alert.rule.name for alert in alerts if alert.about == WORK)
     for alert in alerts:
         if alert.about == LEDGER and alert.rule.severity is Severity.CRITICAL:
             yield {
                 "source_matchers": [f'alertname="{alert.rule.name}"'],
-                "target_matchers": [f'about="{WORK}"'],
+                "target_matchers": [f'alertname=~"{of_work}"'],
                 **({"equal": list(alert.rule.identity)} if alert.rule.identity else {}),
             }
 

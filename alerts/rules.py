@@ -128,7 +128,7 @@ def _alert(
         "alert": rule.name,
         "expr": _expression(alert, registry, policy),
         **{name: prometheus_duration(length) for name, length in lengths.items() if length},
-        "labels": {"severity": str(rule.severity), "about": alert.about},
+        "labels": {"severity": str(rule.severity)},
         "annotations": templates(alert, registry, policy, links),
     }
 

@@ -97,9 +97,7 @@ _WORKLOAD: Schema = {
     "outcome": _one_of(Outcome),
     **dict.fromkeys(("queue_wait_seconds", "time_to_running_seconds", "requeue_wait_seconds"), _NUMBER),
     "waiting_seconds": _NUMBER,
-    "preemptions": _COUNT,
-    "evictions": _COUNT,
-    "missed_evictions": _COUNT,
+    **dict.fromkeys(("preemptions", "evictions", "missed_evictions"), _COUNT),
     "gpu_seconds": _NUMBER,
     "wasted_gpu_hours": {
         **_NUMBER,

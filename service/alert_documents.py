@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from typing import Any, Final
 
-from alerts.declared import declared
+from alerts.declared import LEDGER, WORK, declared
 from alerts.standing import State
 from api.alerts import NEVER_EVALUATED
 from api.answers import Filters, Listing, Record
@@ -16,7 +16,7 @@ from store import alerts as kept
 from store.embedded import Store
 
 HISTORY: Final = timedelta(hours=24)
-_HEAD: Final = ("alertname", "severity", "about")
+_HEAD: Final = ("alertname", "severity")
 _STATES: Final = (State.FIRING, State.PENDING, State.RESOLVED)
 
 
@@ -70,7 +70,7 @@ def _record(now: Mapping[str, Any], row: Mapping[str, Any], units: Mapping[str, 
         "alert": labels["alertname"],
         "state": str(state if row["resolved_ms"] is None else State.RESOLVED),
         "severity": labels.get("severity", ""),
-        "about": labels.get("about", ""),
+        "about": WORK if row["metric"] else LEDGER,
         "labels": {name: value for name, value in labels.items() if name not in _HEAD},
         "metric": row["metric"],
         "unit": units.get(labels["alertname"], ""),

@@ -59,7 +59,6 @@ where submitted_ms < $as_of_ms
 group by team order by team
 """
 
-
 # One row per team and queue in which it had submitted work before $as_of_ms, and per team, queue and
 # pool in which it had stood by then.
 _STANDS: Final = """

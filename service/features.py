@@ -73,8 +73,9 @@ MADE_OF: Final[Mapping[str, tuple[ObjectKind, ...]]] = {
     "holding": (ObjectKind.POD,),
     "pod_device": (ObjectKind.POD, ObjectKind.RESOURCE_CLAIM),
     "span": (ObjectKind.WORKLOAD,),
+    # Macros over both tables, which name them where nobody can follow.
     "spans_of": (ObjectKind.POD, ObjectKind.WORKLOAD),
-    "numbered_waits": (ObjectKind.WORKLOAD,),
+    "numbered_waits": (ObjectKind.POD, ObjectKind.WORKLOAD),
     "reservation": (ObjectKind.WORKLOAD,),
     "eviction": (ObjectKind.WORKLOAD, ObjectKind.EVENT),
     "denial": (ObjectKind.EVENT,),

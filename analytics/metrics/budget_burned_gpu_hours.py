@@ -16,6 +16,7 @@ METRIC = Metric(
     labels=("team",),
     dimensions=("team",),
     extra_labels=("period",),
+    scraped=False,
     compute=of_budgets(lambda budget: budget.burned),
     pages=(Page.CHARGEBACK,),
 )

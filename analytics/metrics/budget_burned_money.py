@@ -17,7 +17,7 @@ METRIC = Metric(
     labels=("team",),
     dimensions=("team",),
     extra_labels=("period",),
-    compute=of_budgets(lambda budget: budget.burned, kind=MONEY),
     scraped=False,
+    compute=of_budgets(lambda budget: budget.burned, kind=MONEY),
     pages=(Page.CHARGEBACK,),
 )

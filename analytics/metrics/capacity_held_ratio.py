@@ -27,7 +27,8 @@ METRIC = Metric(
             summary="buy or tune: {value} of the {gpu_model} of {cluster} were held, for a day on end",
             description=(
                 "{value} of the capacity was held over the last 24 hours, and {limit} or more for a day"
-                " before: work waits that more GPUs would let run, or that less waste would."
+                " before. Whether to buy or what to tune first, the page Capacity says from several days:"
+                " they must also be productive, and waited for."
             ),
             link="capacity?cluster={cluster}&gpu_model={gpu_model}",
             limit=Limit(setting="buy_held_ratio"),

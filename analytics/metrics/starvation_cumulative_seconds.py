@@ -20,10 +20,10 @@ METRIC = Metric(
     alerts=(
         AlertRule(
             name="GpuCumulativeWaitTooLong",
-            summary="{service_class} in queue {queue} of {cluster}: waits again and again, {value} by now",
+            summary="{service_class} in queue {queue} of {cluster}: somebody has waited for {value} in all",
             description=(
                 "The workload that waits longest has waited for {value} with its earlier waits, which is"
-                " past {limit}: so it is thrown out and queued again, or its target was passed long ago."
+                " past {limit}: either it is thrown out and queued again, or it passed its target long ago."
             ),
             link="queues?cluster={cluster}&queue={queue}&service_class={service_class}",
             limit=Limit(setting="cumulative_wait_factor", gauge="wait_target_seconds", on=("service_class",)),

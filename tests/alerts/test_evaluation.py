@@ -91,7 +91,7 @@ def only(alerts: Mapping[Identity, Alert]) -> Alert:
 def test_an_alert_tells_its_numbers_in_annotations_and_has_the_labels_that_prometheus_gives_it() -> None:
     alert = only(fired(wait(400), wait(299, queue="blue")))
     assert alert.labels == {
-        "alertname": "GpuWait", "severity": "warning", "about": "work", "cluster": "east", "queue": "red",
+        "alertname": "GpuWait", "severity": "warning", "cluster": "east", "queue": "red",
     }  # fmt: skip
     assert (alert.value, alert.limit, alert.metric) == (400, 300, "wait_seconds")
     assert alert.annotations["summary"] == "red waits 6m 40s"

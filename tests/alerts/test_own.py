@@ -1,7 +1,7 @@
 """Alerts about the ledger itself, minute by minute, on what the exporter tells of its own state."""
 
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -9,9 +9,12 @@ from typing import Any
 import pytest
 import yaml
 
-from alerts.declared import OWN, annotations, readings
+from alerts.declared import OWN, Declared, Reading, annotations, readings
+from alerts.evaluation import Alert, Evaluation
 from alerts.exporter import Exporter
+from alerts.posting import Identity
 from alerts.rules import rules_file
+from alerts.standing import State
 from alerts.wording import Links
 from analytics.metrics import REGISTRY
 from domain.metric import Sample
@@ -34,7 +37,9 @@ class Ledger:
     reads: bool = True
     runs: bool = True
     scrapes: list[str | None] = field(default_factory=list)
+    known: list[dict[str, list[Sample]]] = field(default_factory=list)
     _seen_ms: int = 0
+    _measured_ms: int = 0
 
     def now_ms(self) -> int:
         return self.at_ms
@@ -45,8 +50,24 @@ class Ledger:
                 self._seen_ms = self.at_ms
             if self.measures:
                 exporter.publish([], self.at_ms, {"east": self._seen_ms})
+                self._measured_ms = self.at_ms
             self.scrapes.append(exporter.text().decode() if self.runs else None)
+            self.known.append(self._known())
             self.at_ms += MINUTE_MS
+
+    def _known(self) -> dict[str, list[Sample]]:
+        """What it knows of itself without Prometheus."""
+        ages = {
+            "GpuledgerMeasurementsStale": ({}, self._measured_ms),
+            "GpuledgerSourceStale": ({"cluster": "east"}, min(self._seen_ms, self._measured_ms)),
+        }
+        return {
+            "GpuledgerAlarm": [Sample(labels={"alarm": name}, value=1.0) for name in self.alarms],
+            **{
+                name: [Sample(labels=labels, value=(self.at_ms - since_ms) / 1000)]
+                for name, (labels, since_ms) in ages.items()
+            },
+        }
 
 
 def course(change: Callable[[Ledger], None], back: Callable[[Ledger], None]) -> Ledger:
@@ -120,7 +141,7 @@ COURSES: dict[str, tuple[Ledger, str, dict[str, str], str, str, str]] = {
 def expected(name: str) -> dict[str, Any]:
     _, _, labels, summary, description, severity = COURSES[name]
     return {
-        "exp_labels": {"severity": severity, "about": "ledger", **labels},
+        "exp_labels": {"severity": severity, **labels},
         "exp_annotations": {
             "summary": summary,
             "description": description,
@@ -168,3 +189,40 @@ def test_without_prometheus_they_say_the_same(name: str) -> None:
     wanted = expected(name)
     assert reading.labels == {"alertname": name, **wanted["exp_labels"]}
     assert annotations(alert, labels, value, reading.limit, LINKS) == wanted["exp_annotations"]
+
+
+@pytest.mark.parametrize("name", [each.rule.name for each in OWN if not each.only_prometheus])
+def test_without_prometheus_they_fire_and_resolve_in_the_same_minutes(name: str) -> None:
+    (declared,) = [each for each in OWN if each.rule.name == name]
+    ledger, states, *_ = COURSES[name]
+    alerts: Mapping[Identity, Alert] = {}
+    found = ""
+    for minute, samples in enumerate(ledger.known):
+        at_ms = minute * MINUTE_MS
+        evaluation = Evaluation(
+            declared=[declared],
+            samples=samples,
+            policy=Policy(),
+            annotate=annotated,
+            at_ms=at_ms,
+            now_ms=at_ms,
+        )
+        alerts = evaluation.after(alerts)
+        found += "!" if any(each.standing.state is State.FIRING for each in alerts.values()) else "."
+    assert found == states
+
+
+def annotated(declared: Declared, reading: Reading) -> Mapping[str, str]:
+    assert reading.value is not None
+    assert reading.limit is not None
+    return annotations(declared, reading.identity, reading.value, reading.limit, LINKS)
+
+
+def test_that_something_is_so_is_no_length_of_time() -> None:
+    assert {each.rule.name: each.words.write(3.0) for each in OWN} == {
+        "GpuledgerMeasurementsStale": "3s",
+        "GpuledgerMeasurementsAbsent": "3",
+        "GpuledgerSourceStale": "3s",
+        "GpuledgerAlarm": "3",
+        "GpuledgerWatchdog": "3",
+    }

@@ -59,7 +59,7 @@ def test_an_alert_is_a_rule_and_names_its_numbers_its_page_and_its_runbook() -> 
         said = rule["annotations"]
         assert said["runbook_url"] == f"https://book.example/{alert.rule.name}.md"
         assert said["dashboard_url"].startswith("https://gpu.example/")
-        assert rule["labels"] == {"severity": str(alert.rule.severity), "about": alert.about}
+        assert rule["labels"] == {"severity": str(alert.rule.severity)}
         if alert.metric:
             assert "$value" in said["summary"] + said["description"]
             assert {"value", "limit"} <= names_in(alert.rule.summary) | names_in(alert.rule.description)
@@ -87,10 +87,10 @@ def test_alertmanager_accepts_the_example_and_routes_by_it(tmp_path: Path) -> No
     text = configuration(ALERTS)
     assert "SUCCESS" in tool(tmp_path, "amtool", "check-config", "am.yaml", am=text)
     for told, receiver in (
-        (("alertname=GpuQueueWaitTooLong", "severity=warning", "about=work"), "team"),
-        (("alertname=GpuSchedulerStalled", "severity=critical", "about=work"), "on-call"),
-        (("alertname=GpuledgerSourceStale", "severity=critical", "about=ledger"), "on-call"),
-        (("alertname=GpuledgerWatchdog", "severity=info", "about=ledger"), "watchdog"),
+        (("alertname=GpuQueueWaitTooLong", "severity=warning"), "team"),
+        (("alertname=GpuSchedulerStalled", "severity=critical"), "on-call"),
+        (("alertname=GpuledgerSourceStale", "severity=critical"), "on-call"),
+        (("alertname=GpuledgerWatchdog", "severity=info"), "watchdog"),
     ):
         expected = f"--verify.receivers={receiver}"
         tool(tmp_path, "amtool", "config", "routes", "test", "--config.file=am.yaml", expected, *told)
@@ -98,10 +98,13 @@ def test_alertmanager_accepts_the_example_and_routes_by_it(tmp_path: Path) -> No
 
 def test_a_silent_ledger_and_a_louder_alert_inhibit() -> None:
     found = yaml.safe_load(configuration(ALERTS))["inhibit_rules"]
+    of_work = "|".join(alert.rule.name for alert in ALERTS if alert.metric is not None)
+    assert "GpuQueueWaitTooLong" in of_work
+    assert "Gpuledger" not in of_work
     of_ledger = {
         each["source_matchers"][0]: each.get("equal", [])
         for each in found
-        if each["target_matchers"] == ['about="work"']
+        if each["target_matchers"] == [f'alertname=~"{of_work}"']
     }
     assert of_ledger == {
         'alertname="GpuledgerMeasurementsStale"': [],
@@ -263,10 +266,27 @@ def test_a_limit_that_nobody_measured_is_unknown_and_an_undefined_value_may_be_f
     assert (reading.breaches, reading.value, reading.because) == (False, None, "it did not grow")
 
 
+def test_of_several_limits_the_one_that_is_breached_first_counts_both_ways() -> None:
+    (alert,) = [each for each in ALERTS if each.rule.name == "GpuQueueWaitTooLong"]
+    waits = {"cluster": "east", "queue": "q", "service_class": "batch"}
+    samples = {
+        "starvation_index_seconds": [Sample(labels=waits, value=400.0)],
+        "wait_target_seconds": [
+            Sample(labels={"service_class": "batch"}, value=limit) for limit in (600.0, 300.0)
+        ],
+    }
+    (reading,) = readings(alert, samples, Policy())
+    assert (reading.breaches, reading.limit) == (True, 300.0)
+    (record,) = [
+        each["expr"] for each in rules() if "wait_target_seconds:min_last15m" in each.get("record", "")
+    ]
+    assert record.startswith("min by (service_class) (last_over_time(gpuledger_wait_target_seconds[15m]))")
+
+
 def test_a_label_without_a_value_is_no_label() -> None:
     (alert,) = [each for each in ALERTS if each.rule.name == "GpuQueueWaitTooLong"]
     identity = {"cluster": "east", "queue": "", "service_class": "batch"}
-    assert labels(alert, identity).keys() == {"alertname", "severity", "about", "cluster", "service_class"}
+    assert labels(alert, identity).keys() == {"alertname", "severity", "cluster", "service_class"}
 
 
 def test_limits_are_in_the_metrics_own_unit() -> None:

@@ -59,6 +59,10 @@ def test_what_a_runbook_says_to_type_exists(name: str) -> None:
     assert settings <= {field.name for field in fields(Policy)}
 
 
+def test_what_shows_an_alert_keeps_apart_what_the_alert_is_about() -> None:
+    assert "`gpuledger metrics held_gpu_hours --by cluster,team,cause`" in BOOKS["GpuIdle"]
+
+
 @pytest.mark.parametrize("name", sorted(ALERTS))
 def test_the_link_of_an_alert_leads_to_a_page_that_has_its_filters(name: str) -> None:
     page, _, query = ALERTS[name].rule.link.partition("?")

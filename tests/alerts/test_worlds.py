@@ -41,7 +41,7 @@ def expected(world: World) -> dict[str, Any]:
     assert alert.metric is not None
     definition = f"{alert.metric.title}: {alert.metric.definition}"
     return {
-        "exp_labels": {"severity": str(alert.rule.severity), "about": "work", **text["labels"]},
+        "exp_labels": {"severity": str(alert.rule.severity), **text["labels"]},
         "exp_annotations": {
             "summary": text["summary"],
             "description": f"{text['description']} {definition}",

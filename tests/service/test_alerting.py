@@ -113,7 +113,7 @@ RED = ("red", "interactive")
 
 
 def of_work(heard: list[Record]) -> list[Record]:
-    return [one for one in heard if one["labels"]["about"] == "work"]
+    return [one for one in heard if not one["labels"]["alertname"].startswith("Gpuledger")]
 
 
 def test_a_breach_is_told_once_with_links_and_its_end_when_the_queue_has_drained(
@@ -125,7 +125,7 @@ def test_a_breach_is_told_once_with_links_and_its_end_when_the_queue_has_drained
         here.measured(1, {RED: 460.0})
         (told,) = of_work(fake.wait())
         assert told["labels"] == {
-            "alertname": "GpuQueueWaitTooLong", "severity": "warning", "about": "work",
+            "alertname": "GpuQueueWaitTooLong", "severity": "warning",
             "cluster": "east", "queue": "red", "service_class": "interactive",
         }  # fmt: skip
         assert told["startsAt"] == format_instant(START + MINUTE)
@@ -172,6 +172,15 @@ def test_a_breach_half_told_before_a_long_stop_begins_anew(tmp_path: Path) -> No
     with site(file) as here:
         here.measured(0, {RED: 400.0})
     with site(file, at_minute=60) as here:
+        here.measured(60, {RED: 400.0})
+        assert here.states() == [("pending", "GpuQueueWaitTooLong", "red")]
+        here.measured(61, {RED: 400.0})
+        assert here.states() == [("firing", "GpuQueueWaitTooLong", "red")]
+
+
+def test_so_it_does_when_nothing_was_measured_for_long_in_between() -> None:
+    with site(None) as here:
+        here.measured(0, {RED: 400.0})
         here.measured(60, {RED: 400.0})
         assert here.states() == [("pending", "GpuQueueWaitTooLong", "red")]
         here.measured(61, {RED: 400.0})
