@@ -26,8 +26,9 @@ def about(left_ms: float) -> str:
     >>> [about(seconds * 1000) for seconds in (8, 40, 2400, 7_800, 100_000, 900_000)]
     ['less than a minute', 'less than a minute', '40 min', '2 h 10 min', '1 d 4 h', '10 d']
     """
-    minutes = round(left_ms / MS_PER_SECOND / 60)
-    if minutes < 1:
+    seconds = left_ms / MS_PER_SECOND
+    minutes = round(seconds / 60)
+    if seconds < 60:
         return "less than a minute"
     if minutes < 60:
         return f"{minutes} min"

@@ -18,6 +18,6 @@ METRIC = Metric(
     labels=LABELS,
     dimensions=DIMENSIONS,
     compute=counted(lambda _row, _policy: True),
-    pages=(Page.HOME, Page.QUEUES),
+    pages=(Page.QUEUES,),
     shared_labels=("queue",),
 )
