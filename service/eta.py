@@ -55,7 +55,7 @@ def _of(search: Search, known: KnownWorkload, answer: Explanation, waits: Known)
     came = outcomes(store, cluster, as_of_ms)
     ask = ask_of(waits.waits, place)
     name, band = waits.classes[ask.service_class], band_of(as_of_ms - ask.submitted_ms)
-    found = waits.past.estimate(ask, as_of_ms, Calibration(came).widths(band, name))
+    found = waits.past.estimate(ask, as_of_ms, Calibration(came).margins(band, name))
     if not isinstance(found, Estimate):
         return _untold(found.because)
     recent = held(one for one in came if one.known_ms >= as_of_ms - _SHOWN_MS)

@@ -134,7 +134,7 @@ class Etas:
                 continue
             name = known.classes[ask.service_class]
             band = band_of(as_of_ms - ask.submitted_ms)
-            found = known.past.estimate(ask, as_of_ms, calibration.widths(band, name))
+            found = known.past.estimate(ask, as_of_ms, calibration.margins(band, name))
             if isinstance(found, Estimate):
                 told_now = Told(as_of_ms, band, name, found.low_ms, found.median_ms, found.high_ms)
                 yield _row(cluster, uid, mark, told_now, found) | {"replayed": False}

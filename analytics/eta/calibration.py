@@ -1,17 +1,17 @@
 """How intervals are kept honest: by what came of those that were told before."""
 
-import math
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from analytics.eta.estimate import TAIL, UNCALIBRATED, Widths
+from analytics.eta.estimate import TAIL, UNCALIBRATED, Margins
 
-# How far one miss moves the logarithm of a width, and between which bounds a width stays. Narrow ones are
-# dearly paid for when a burst comes, so that it is hardly narrowed.
-_STEP: Final = 0.05
-_BOUNDS: Final = (0.85, 2.0)
+# How far one miss moves an end: of its band and class, and of all of the cluster. And between which bounds
+# either stays: intervals that are too narrow are dearly paid for when a burst comes.
+_STEP: Final = 0.02
+_STEP_OF_ALL: Final = 0.01
+_BOUNDS: Final = (-0.2, 0.5)
 
 
 class Told(NamedTuple):
@@ -54,30 +54,36 @@ def outcome(told: Told, placed_ms: int | None, ended_ms: int | None, as_of_ms: i
 
 class Calibration:
     """
-    The widths for each band and class: each outcome moves them towards 10 % of misses on either side.
+    The margins of each band and class, and of all: each outcome moves them towards 10 % of misses on a side.
 
     Source: Gibbs and Candes 2021, adaptive conformal inference, eq. 2; here for either end apart, and for
-    the logarithm of its distance from the median in the place of a level, so that it may leave what was seen.
+    the logarithm of the end in the place of a level, so that it may leave what was seen. Of all together a
+    cell of which little is known yet learns too.
     """
 
     def __init__(self, outcomes: Iterable[Outcome] = ()) -> None:
-        self._widths: dict[tuple[int, str], Widths] = {}
+        self._cells: dict[tuple[int, str], Margins] = {}
+        self._all = UNCALIBRATED
         for one in sorted(outcomes, key=lambda each: each.known_ms):
             self.learn(one)
 
     def learn(self, one: Outcome) -> None:
         """Take an outcome in; in the order in which they became known."""
         key = one.told.band, one.told.service_class
-        low, high = self._widths.get(key, UNCALIBRATED)
-        self._widths[key] = Widths(_moved(low, missed=one.side < 0), _moved(high, missed=one.side > 0))
+        self._cells[key] = _learned(self._cells.get(key, UNCALIBRATED), one.side, _STEP)
+        self._all = _learned(self._all, one.side, _STEP_OF_ALL)
 
-    def widths(self, band: int, service_class: str) -> Widths:
-        """Those of a band and class; 1 where nobody learned yet."""
-        return self._widths.get((band, service_class), UNCALIBRATED)
+    def margins(self, band: int, service_class: str) -> Margins:
+        """Those of a band and class; 0 where nobody learned yet."""
+        cell = self._cells.get((band, service_class), UNCALIBRATED)
+        return Margins(cell.low + self._all.low, cell.high + self._all.high)
 
 
-def _moved(width: float, *, missed: bool) -> float:
-    return min(max(width * math.exp(_STEP * (missed - TAIL)), _BOUNDS[0]), _BOUNDS[1])
+def _learned(margins: Margins, side: int, step: float) -> Margins:
+    def moved(margin: float, *, missed: bool) -> float:
+        return min(max(margin + step * (missed - TAIL), _BOUNDS[0]), _BOUNDS[1])
+
+    return Margins(moved(margins.low, missed=side < 0), moved(margins.high, missed=side > 0))
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,19 +2,20 @@
 The rest of a wait: five answers of like waits, put together.
 
 Each answer is the distribution of what was left of waits of the same age, with those that still wait counted
-in. They are averaged, which is wide where they disagree, and quantiles are read off: docs/adr/0036.
+in. Its quantiles are read off, and averaged on the scale of log(1 min + length): docs/adr/0036.
 """
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum, auto
 from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from analytics.censored import Floats, Longs
-from analytics.eta.waits import Ask, Line, Moments, Waits, mark_of
+from analytics.eta.line import WIDTH, Lines
+from analytics.eta.waits import Ask, Moments, Waits, mark_of
 from domain.window import MS_PER_HOUR
 
 Places: TypeAlias = npt.NDArray[np.intp]
@@ -23,19 +24,35 @@ Rung: TypeAlias = tuple[str, ...]
 EVERYBODY: Final[Rung] = ()
 CLASS: Final[Rung] = ("service_class",)
 QUEUE: Final[Rung] = ("queue", "service_class")
-SIZE: Final[Rung] = ("queue", "service_class", "size")
 LINE: Final[Rung] = ("line",)
+# Of those whose queues looked most alike when they were as old.
+NEAR: Final[Rung] = ("near",)
 
 # So many must have started for a rung to count.
 ENOUGH: Final = 10
 # The share that is left out on either side of the interval.
 TAIL: Final = 0.1
+LEVELS: Final = (TAIL, 0.5, 1 - TAIL)
 # What goes on beyond the longest that was seen is taken to end at so many times that.
 _BEYOND: Final = 1.5
 # The line's own answer goes no further than so many times the longest that was left of any wait.
 _AT_MOST: Final = 3.0
 _DAY_MS: Final = 24 * MS_PER_HOUR
 _MINUTE_MS: Final = 60_000
+# Near are so many that have started, and whoever waits as near as they are.
+_NEAREST: Final = 100
+# How far apart another name is, beside a mean square of one for what was seen of the queues.
+_APART: Final = (("service_class", 2.0), ("queue", 1.0), ("line", 1.0), ("size", 1.0))
+# What hardly ever differs is no difference.
+_SPREAD: Final = 0.15
+
+
+class Kind(Enum):
+    """How a voice learns from the moments of its rung."""
+
+    ALIKE = auto()
+    NEAR = auto()
+    LINE = auto()
 
 
 class Voice(NamedTuple):
@@ -44,17 +61,16 @@ class Voice(NamedTuple):
     ladder: tuple[Rung, ...]
     half_life_days: float
     most: int
-    by_line: bool = False
+    kind: Kind = Kind.ALIKE
 
 
 VOICES: Final = (
-    Voice((EVERYBODY,), 30, 1000),
+    Voice((EVERYBODY,), 1e4, 4000),
     Voice((CLASS,), 30, 1000),
-    Voice((SIZE, QUEUE, CLASS), 5, 500),
-    Voice((LINE, QUEUE, CLASS), 5, 500),
-    Voice((CLASS, EVERYBODY), 5, 600, by_line=True),
+    Voice((LINE,), 5, 500),
+    Voice((CLASS, EVERYBODY), 5, 600, Kind.LINE),
+    Voice((EVERYBODY,), 30, 2000, Kind.NEAR),
 )
-_LIKE: Final = VOICES[2]
 
 
 class Masses(NamedTuple):
@@ -87,14 +103,14 @@ class NoEstimate:
     because: str
 
 
-class Widths(NamedTuple):
-    """How many times as wide as the quantiles say either part of the interval is, as calibration has it."""
+class Margins(NamedTuple):
+    """By how much calibration moves either end outwards, on the scale of log(1 min + length)."""
 
-    low: float = 1.0
-    high: float = 1.0
+    low: float = 0.0
+    high: float = 0.0
 
 
-UNCALIBRATED: Final = Widths()
+UNCALIBRATED: Final = Margins()
 
 
 def ended(left_ms: Floats, is_end: npt.NDArray[np.bool_], weight: Floats) -> Masses:
@@ -104,7 +120,8 @@ def ended(left_ms: Floats, is_end: npt.NDArray[np.bool_], weight: Floats) -> Mas
     Source: Kaplan and Meier 1958, with weights as case weights; the open end after Efron 1967, who lets the
     longest end, here at 1.5 times its age.
     """
-    order = np.lexsort((~is_end, left_ms))
+    # Of those of one length the ends come first: whoever still waits is at risk of them.
+    order = np.argsort(np.where(is_end, left_ms, np.nextafter(left_ms, np.inf)))
     left_ms, is_end, weight = left_ms[order], is_end[order], weight[order]
     at_risk = np.cumsum(weight[::-1])[::-1]
     survival = np.cumprod(np.where(is_end, 1 - weight / at_risk, 1.0))
@@ -114,27 +131,26 @@ def ended(left_ms: Floats, is_end: npt.NDArray[np.bool_], weight: Floats) -> Mas
 
 def quantiles(voices: Sequence[Masses], levels: Sequence[float]) -> list[float]:
     """
-    The quantiles of the average of distributions.
+    The quantiles of distributions, averaged on the scale of log(1 min + length).
 
-    Source: the linear opinion pool, Stone 1961.
+    Source: Vincent 1912; Lichtendahl, Grushka-Cockayne and Winkler 2013, on averages of quantiles and not of
+    probabilities, whose ends go out as far as the widest answer.
     """
-    left_ms = np.concatenate([voice.left_ms for voice in voices])
-    mass = np.concatenate([voice.mass / len(voices) for voice in voices])
-    order = np.argsort(left_ms, kind="stable")
-    below = np.cumsum(mass[order])
-    places = np.minimum(np.searchsorted(below, np.asarray(levels) - 1e-9), len(order) - 1)
-    return [float(left_ms[order[place]]) for place in places]
+    logs = np.zeros(len(levels))
+    for voice in voices:
+        places = np.searchsorted(np.cumsum(voice.mass), np.asarray(levels) - 1e-9)
+        logs += np.log(voice.left_ms[np.minimum(places, len(voice.mass) - 1)] + _MINUTE_MS)
+    return [max(float(one), 0.0) for one in np.exp(logs / len(voices)) - _MINUTE_MS]
 
 
-def _stretched(median_ms: float, end_ms: float, width: float) -> float:
+def _moved(end_ms: float, by: float) -> float:
     """
-    An end of the interval, so many times as far from the median, on the scale of log(1 min + length).
+    An end of the interval, moved by so much of its logarithm.
 
-    >>> _stretched(540_000, 1_140_000, 2.0)
-    2340000.0
+    >>> round(_moved(540_000, 0.6931472))
+    1140000
     """
-    middle, end = math.log(median_ms + _MINUTE_MS), math.log(end_ms + _MINUTE_MS)
-    return float(max(round(math.exp(middle + (end - middle) * width) - _MINUTE_MS), 0))
+    return max(float((end_ms + _MINUTE_MS) * np.exp(by)) - _MINUTE_MS, 0.0)
 
 
 @dataclass(slots=True)
@@ -143,42 +159,46 @@ class Past:
 
     waits: Waits
     moments: Moments
-    line: Line
+    lines: Lines
+    # Of each moment: the time that those before it in its line would take, and what was seen of the queues,
+    # worked out as soon as somebody asks for it.
+    _line_seconds: Floats
+    _state: Floats
     _by_rung: dict[Rung, tuple[Longs, Places]] = field(default_factory=dict, init=False)
 
     @classmethod
     def of(cls, waits: Waits, before_ms: int) -> "Past":
         """Of waits, as of an instant: what comes after it is not to be in them."""
-        return cls(waits, Moments.of_waits(waits, before_ms), Line(waits))
+        moments, lines = Moments.of_waits(waits, before_ms), Lines(waits)
+        of = moments.of
+        line_seconds = lines.line.seconds(waits.line[of], waits.submitted_ms[of], moments.at_ms)
+        return cls(waits, moments, lines, line_seconds, np.full((len(moments), WIDTH), np.nan))
 
-    def estimate(self, ask: Ask, as_of_ms: int, widths: Widths = UNCALIBRATED) -> Estimate | NoEstimate:
+    def estimate(self, ask: Ask, as_of_ms: int, margins: Margins = UNCALIBRATED) -> Estimate | NoEstimate:
         """What is left of a wait at an instant, from what was known before it."""
         answers = self.voices(ask, as_of_ms)
         if not answers:
             return NoEstimate(because=f"fewer than {ENOUGH} workloads that waited as long have started")
-        low_ms, median_ms, high_ms = quantiles(answers, (TAIL, 0.5, 1 - TAIL))
-        like = self._heard(_LIKE, ask, as_of_ms, self._known(as_of_ms))
+        low_ms, median_ms, high_ms = quantiles([masses for _, masses in answers], LEVELS)
+        like = answers[-1][0]
         return Estimate(
-            low_ms=_stretched(median_ms, low_ms, widths.low),
-            median_ms=median_ms,
-            # However wide it is made, it goes no further than what was seen.
-            high_ms=min(_stretched(median_ms, high_ms, widths.high), max(high_ms, answers[0].left_ms[-1])),
-            rung=like.rung if like else EVERYBODY,
-            like=len(like.places) if like else 0,
-            started=like.started if like else 0,
+            low_ms=round(min(_moved(low_ms, -margins.low), median_ms)),
+            median_ms=round(median_ms),
+            high_ms=round(max(_moved(high_ms, margins.high), median_ms)),
+            rung=like.rung,
+            like=len(like.places),
+            started=like.started,
         )
 
-    def voices(self, ask: Ask, as_of_ms: int) -> list[Masses]:
-        """The answers of all voices that can be heard."""
+    def voices(self, ask: Ask, as_of_ms: int) -> "list[tuple[_Heard, Masses]]":
+        """The answers of all voices that can be heard, each with whom it speaks of; the nearest last."""
         answers, longest_ms = [], 0.0
         for voice in VOICES:
             heard = self._heard(voice, ask, as_of_ms, self._known(as_of_ms))
-            masses = self._masses(voice, heard, ask, as_of_ms, longest_ms) if heard else None
-            if masses is None:
+            if heard is None or (voice.kind is Kind.LINE and ask.line < 0):
                 continue
-            if voice.ladder == (EVERYBODY,):
-                longest_ms = float(masses.left_ms.max()) / _BEYOND
-            answers.append(masses)
+            longest_ms = max(longest_ms, float(heard.left_ms.max()))
+            answers.append((heard, self._masses(voice, heard, ask, as_of_ms, longest_ms)))
         return answers
 
     def _known(self, as_of_ms: int) -> int:
@@ -196,7 +216,7 @@ class Past:
             is_over = self.waits.until_ms[of] < as_of_ms
             is_end = is_over & self.waits.placed[of]
             left_ms = np.where(is_over, self.waits.until_ms[of], as_of_ms) - self.moments.at_ms[places]
-            if not voice.by_line:
+            if voice.kind is not Kind.LINE:
                 # Those of them that waited as long as the one that is asked about, from there.
                 age_ms = self.moments.at_ms[places] - self.waits.submitted_ms[of]
                 more_ms = np.maximum(as_of_ms - ask.submitted_ms - age_ms, 0)
@@ -204,26 +224,56 @@ class Past:
                 places, is_end, left_ms = places[chosen], is_end[chosen], (left_ms - more_ms)[chosen]
             started = int(is_end.sum())
             if started >= ENOUGH:
-                return _Heard(rung, places, is_end, left_ms.astype(np.float64), started)
+                closeness = np.ones(len(places))
+                found = _Heard(rung, places, is_end, left_ms.astype(np.float64), started, closeness)
+                return self._nearest(found, ask, as_of_ms) if voice.kind is Kind.NEAR else found
         return None
 
-    def _masses(
-        self, voice: Voice, heard: "_Heard", ask: Ask, as_of_ms: int, longest_ms: float
-    ) -> Masses | None:
+    def _nearest(self, heard: "_Heard", ask: Ask, as_of_ms: int) -> "_Heard":
+        """Of moments the nearest that have started, and whoever still waits as near; nearer ones closer."""
+        asked = (ask.queue, ask.line, ask.size, ask.submitted_ms, as_of_ms)
+        own = self.lines.state(*(np.array([value]) for value in asked))
+        seen, of = self._seen(heard.places), self.moments.of[heard.places]
+        apart = (seen - own) / (seen.std(0) + _SPREAD)
+        distance = np.einsum("ij,ij->i", apart, apart) / seen.shape[1]
+        for name, penalty in _APART:
+            distance += penalty * (getattr(self.waits, name)[of] != getattr(ask, name))
+        ends = distance[heard.is_end]
+        most = min(_NEAREST, len(ends)) - 1
+        near = distance <= np.partition(ends, most)[most]
+        distance = distance[near]
+        return _Heard(
+            NEAR,
+            heard.places[near],
+            heard.is_end[near],
+            heard.left_ms[near],
+            int(heard.is_end[near].sum()),
+            np.exp(-distance / (np.median(distance) + 1e-9)),
+        )
+
+    def _seen(self, places: Places) -> Floats:
+        """What was seen of the queues at each of some moments."""
+        new = places[np.isnan(self._state[places, 0])]
+        if len(new):
+            of, waits = self.moments.of[new], self.waits
+            codes = waits.queue[of], waits.line[of], waits.size[of]
+            self._state[new] = self.lines.state(*codes, waits.submitted_ms[of], self.moments.at_ms[new])
+        return self._state[places]
+
+    def _masses(self, voice: Voice, heard: "_Heard", ask: Ask, as_of_ms: int, longest_ms: float) -> Masses:
         moments = self.moments
         ago_days = (as_of_ms - moments.at_ms[heard.places]) / _DAY_MS
         # Those of one burst have one cause: together they count as the root of their number.
-        _, which, burst = np.unique(moments.burst[heard.places], return_inverse=True, return_counts=True)
-        weight = 0.5 ** (ago_days / voice.half_life_days) / np.sqrt(burst[which]) + 1e-12
-        if not voice.by_line:
+        burst = moments.burst[heard.places]
+        together = np.bincount(burst)[burst]
+        weight = 0.5 ** (ago_days / voice.half_life_days) / np.sqrt(together) * heard.closeness + 1e-9
+        if voice.kind is not Kind.LINE:
             return ended(heard.left_ms, heard.is_end, weight)
-        if ask.line < 0:
-            return None
         one = (np.array([value]) for value in (ask.line, ask.submitted_ms, as_of_ms))
-        ratio = (1 + heard.left_ms / 1000) / (1 + moments.line_seconds[heard.places])
+        ratio = (_MINUTE_MS + heard.left_ms) / (_MINUTE_MS + self._line_seconds[heard.places] * 1000)
         own = ended(ratio, heard.is_end, weight)
-        left_ms = np.maximum(own.left_ms * (1 + self.line.seconds(*one)) - 1, 0) * 1000
-        return Masses(np.minimum(left_ms, longest_ms * _AT_MOST) if longest_ms else left_ms, own.mass)
+        left_ms = own.left_ms * (_MINUTE_MS + self.lines.line.seconds(*one) * 1000) - _MINUTE_MS
+        return Masses(np.clip(left_ms, 0, longest_ms * _AT_MOST), own.mass)
 
     def _alike(self, rung: Rung, ask: Ask, mark: int, known: int) -> Places:
         """Moments of the same mark and cell among the first so many, in order of time."""
@@ -248,6 +298,7 @@ class _Heard(NamedTuple):
     is_end: npt.NDArray[np.bool_]
     left_ms: Floats
     started: int
+    closeness: Floats
 
 
 def _key(mark: Longs | int, codes: Iterable[Longs]) -> Longs:
@@ -262,6 +313,6 @@ RUNG_WORDS: Final[Mapping[Rung, str]] = {
     EVERYBODY: "of the cluster",
     CLASS: "of its class",
     QUEUE: "of its queue and class",
-    SIZE: "of its queue, class and size",
     LINE: "of its user in its queue",
+    NEAR: "that met such a queue",
 }

@@ -35,7 +35,7 @@ def replay(
         of = int(moments.of[place])
         ask = ask_of(waits, of)
         band, name = band_of(at_ms - ask.submitted_ms), classes[ask.service_class]
-        found = past.estimate(ask, at_ms, calibration.widths(band, name))
+        found = past.estimate(ask, at_ms, calibration.margins(band, name))
         if isinstance(found, Estimate):
             told = Told(at_ms, band, name, found.low_ms, found.median_ms, found.high_ms)
             yield of, int(moments.mark[place]), told, found

@@ -15,7 +15,6 @@ MARKS_MS: Final = tuple(hours * MS_PER_HOUR // 6 for hours in (0, 1, 6, 36, 144,
 BANDS: Final = ("below 10 min", "10 min to 1 h", "1 h to 6 h", "over 6 h")
 # What goes on until nobody knows when; small enough to stand behind a code in one integer.
 FOREVER_MS: Final = (1 << 43) - 1
-_CODE: Final = 1 << 43
 # A tick: who is placed before the first one is asked about by nobody.
 _TICK_MS: Final = 60_000
 
@@ -81,52 +80,17 @@ def size_bucket(micro_gpus: Longs) -> Longs:
     return np.ceil(np.log2(np.maximum(micro_gpus, 1_000_000) / 1e6)).astype(np.int64)
 
 
-class Line:
-    """
-    Who stands before whom in each line, and how fast it moves: the time that those before one will take.
-
-    Source: Little 1961 (L = lambda W), with the pace of the last hours for lambda.
-    """
-
-    def __init__(self, waits: Waits) -> None:
-        def keys(codes: Longs, instants: Longs) -> Longs:
-            return np.sort(codes * _CODE + np.minimum(instants, FOREVER_MS))
-
-        self._submitted = keys(waits.line, waits.submitted_ms)
-        self._gone = keys(waits.line, waits.until_ms)
-        self._placed = keys(waits.line[waits.placed], waits.until_ms[waits.placed])
-
-    def seconds(self, line: Longs, submitted_ms: Longs, at_ms: Longs) -> npt.NDArray[np.float64]:
-        """
-        How long those submitted before each would take at the pace of the last hour and of the last six.
-
-        Where nothing was placed for six hours the pace is unknown, and taken to be one in twenty hours.
-        """
-
-        def before(keys: Longs, instants: Longs) -> Longs:
-            first = np.searchsorted(keys, line * _CODE)
-            return np.searchsorted(keys, line * _CODE + instants) - first
-
-        ahead = np.maximum(before(self._submitted, submitted_ms) - before(self._gone, at_ms), 0)
-        placed = before(self._placed, at_ms)
-        placed_1h = placed - before(self._placed, at_ms - MS_PER_HOUR)
-        placed_6h = placed - before(self._placed, at_ms - 6 * MS_PER_HOUR)
-        per_hour = np.maximum((placed_1h + placed_6h) / 7, 0.05)
-        return np.asarray((ahead + 0.5) / per_hour * 3600)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moments:
     """
     Each wait at each of its marks, as far as it got there: in order of time.
 
-    `of`: the wait, by its place. `burst`: a code of the line, mark and hour, which have one cause.
+    `of`: the wait, by its place. `burst`: a code of the line, mark and hour, which have one cause, from 0.
     """
 
     of: npt.NDArray[np.intp]
     at_ms: Longs
     mark: Longs
-    line_seconds: npt.NDArray[np.float64]
     burst: Longs
 
     @classmethod
@@ -142,13 +106,12 @@ class Moments:
         whom, at_ms, mark_column = np.concatenate(of), np.concatenate(at), np.concatenate(marks)
         order = np.argsort(at_ms, kind="stable")
         whom, at_ms, mark_column = whom[order], at_ms[order], mark_column[order]
-        line = waits.line[whom]
+        burst = (waits.line[whom] * len(MARKS_MS) + mark_column) * (1 << 25) + at_ms // MS_PER_HOUR
         return cls(
             of=whom,
             at_ms=at_ms,
             mark=mark_column,
-            line_seconds=Line(waits).seconds(line, waits.submitted_ms[whom], at_ms),
-            burst=(line * len(MARKS_MS) + mark_column) * (1 << 25) + at_ms // MS_PER_HOUR,
+            burst=np.unique(burst, return_inverse=True)[1],
         )
 
     def __len__(self) -> int:

@@ -15,6 +15,7 @@ WINDOW = timedelta(days=7)
 _NAMED = 4
 _HOURS = "wait_reason_hours"
 _SHOWN = (Shown(metric=_HOURS, title="Hours waited"),)
+_TOLD = (Shown(metric="eta_coverage_ratio"),)
 _NOW = (Shown(metric="queue_depth_by_reason_workloads"), Shown(metric="queue_depth_by_reason_gpus"))
 
 
@@ -75,6 +76,17 @@ def _sections(answers: Answers, question: ReportQuestion, shares: list[Share]) -
         title="Who waits now",
         by=("cluster", "service_class", "reason"),
         metrics=_NOW,
+        page=Page.QUEUES,
+    )
+    yield side_by_side(
+        answers,
+        question,
+        key="told",
+        title="How often starts came as they were told",
+        by=("cluster", "service_class"),
+        metrics=_TOLD,
+        window=WINDOW,
+        note="Of intervals that hold 80 of 100 starts if all is well.",
         page=Page.QUEUES,
     )
 

@@ -98,7 +98,7 @@ def _eta(told: Json | None) -> None:
         first, last = (
             text.instant(text.parse_instant(told[name])) for name in ("starts_earliest", "starts_latest")
         )
-        st.caption(f"In 8 of 10 cases between {first} and {last} UTC.")
+        st.caption(f"In 8 of 10 cases between {first} and {last}.")
     if told["sooner"]:
         st.markdown("**Start sooner**, the best way first:")
         st.markdown("\n".join(f"- {text.literal(one['sentence'])}" for one in told["sooner"]))

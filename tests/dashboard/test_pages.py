@@ -281,6 +281,9 @@ def test_a_job_that_waits_says_why_and_who_holds_what_it_needs(open_page: Open) 
         "Waited 3 h 0 m so far: 2 h 0 m QUOTA_EXHAUSTED, 1 h 0 m BEHIND_IN_QUEUE.",
         "queue nlp-batch",
         "batch-low 1,000, +100 for its age; outranks training (1,150) at",
+        f"**When it starts.** {fake_why.STARTS}",
+        "In 8 of 10 cases between 2026-11-01 12:40:00 UTC and 2026-11-01 15:00:00 UTC.",
+        f"**Start sooner**, the best way first:\n- {fake_why.SOONER}",
     ]
     assert [text for text in expected if text not in shown] == []
 

@@ -1,19 +1,23 @@
 """When waiting work starts: told once at each mark of its age, kept, held against what came, and shown."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from analytics.eta.estimate import ENOUGH
+from analytics.eta.sentence import about
 from api.schemas import SCHEMAS
 from domain.policy import Policy
+from domain.window import format_instant
 from service import why
+from service.cli.app import run
 from service.eta_told import Etas
 from store.embedded import Store
 from store.retention import drop_before
 from tests.api.test_answers_over_http import check
-from tests.golden.cases import store_of
+from tests.golden.cases import fill, store_of
 from tests.recordings.comparing import rows
 
 MINUTE = 60_000
@@ -110,7 +114,7 @@ def test_what_was_told_is_shown_beside_what_is_told(store: Store) -> None:
     assert found["calibration"]["age_band"] == "below 10 min"
     assert found["calibration"]["intervals"] >= PAST - ENOUGH - 5
     share = f"{found['calibration']['held_ratio']:.0%} of {found['calibration']['intervals']}"
-    assert found["sentence"].startswith("It starts in about 25 min (80 %: ")
+    assert found["sentence"].startswith(f"It starts in about {about(found['median_seconds'] * 1000)} (80 %: ")
     assert f"{share} such intervals held in the last 14 days" in found["sentence"]
 
 
@@ -124,11 +128,11 @@ def test_without_a_history_and_where_it_never_starts_the_sentence_says_why(store
 
 
 def test_what_can_never_start_as_it_is_is_told_how_it_could(store: Store) -> None:
-    """It asks for 16 GPUs of a node, which has 8: they are free."""
+    """It asks for 16 GPUs of a node, which has 8: they are free. Another waits before it."""
     [best] = eta(store, "never")["sooner"]
     assert (best["way"], best["what"]) == ("fewer_gpus", "Ask for 8 GPUs instead of 16")
     assert (best["fits_now"], best["gain_seconds"]) == (True, None)
-    assert "there are room and quota for it now; such work waits about 29 min" in best["sentence"]
+    assert "there are room and quota for it now; such work waits about 36 min" in best["sentence"]
 
 
 def test_what_is_told_as_of_then_does_not_know_what_came(store: Store) -> None:
@@ -140,11 +144,32 @@ def test_what_is_told_as_of_then_does_not_know_what_came(store: Store) -> None:
     assert document["eta"] is None
 
 
-def test_what_was_told_goes_with_its_workload(store: Store) -> None:
-    Etas(store, replays=True).refresh("east", NOW)
-    with store.transaction() as connection:
-        connection.execute(
-            "update workload set ended_ms = first_placed_ms + 1 where workload_uid = 'past-29'"
-        )
-    drop_before(store, ["east"], NOW)
-    assert "past-29" not in {uid for uid, _, _ in told(store)}
+def test_what_was_told_goes_with_its_workload() -> None:
+    with store_of(history()) as store:
+        Etas(store, replays=True).refresh("east", NOW)
+        assert "past-29" in {uid for uid, _, _ in told(store)}
+        with store.transaction() as connection:
+            connection.execute(
+                "update workload set ended_ms = first_placed_ms + 1 where workload_uid = 'past-29'"
+            )
+        drop_before(store, ["east"], NOW)
+        assert "past-29" not in {uid for uid, _, _ in told(store)}
+
+
+def test_the_command_says_when_it_starts_and_what_would_start_it_sooner(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = Store.open(tmp_path / "gpuledger.duckdb")
+    fill(store, history())
+    store.close()
+
+    def said(uid: str) -> list[str]:
+        assert run(["why", uid, "--data-dir", str(tmp_path), "--as-of", format_instant(NOW)]) == 0
+        return capsys.readouterr().out.splitlines()
+
+    [starts] = [line for line in said("waits") if line.startswith("It starts in about ")]
+    assert starts.endswith("no such interval was put to the test in the last 14 days.")
+    never = said("never")
+    at = never.index("When it starts cannot be told: as it is it never starts.")
+    assert never[at + 1] == "What would let it start sooner, the best first:"
+    assert never[at + 2].startswith("- Ask for 8 GPUs instead of 16: there are room and quota for it now;")

@@ -1,4 +1,4 @@
-"""What came of an interval, and how later ones are widened by it."""
+"""What came of an interval, and how later ones are moved by it."""
 
 import pytest
 
@@ -41,24 +41,25 @@ def test_an_interval_that_is_open_or_was_given_up_has_none(
     assert outcome(TOLD, placed_ms, ended_ms, as_of_ms) is None
 
 
-def test_misses_widen_their_side_of_their_band_and_class_only() -> None:
+def test_misses_move_their_side_most_of_all_for_their_band_and_class() -> None:
     late = Calibration(Outcome(TOLD, number, 1) for number in range(10))
-    assert late.widths(0, "batch").high > 1.4
-    assert late.widths(0, "batch").low < 1
-    assert late.widths(1, "batch") == late.widths(0, "interactive") == (1.0, 1.0)
+    own, others = late.margins(0, "batch"), late.margins(1, "batch")
+    # Ten misses, each nine tenths of a step: of 0.02 for the cell, of 0.01 for all.
+    assert own == pytest.approx((-10 * 0.1 * 0.03, 10 * 0.9 * 0.03))
+    assert others == late.margins(0, "interactive") == pytest.approx((-10 * 0.1 * 0.01, 10 * 0.9 * 0.01))
+    assert Calibration().margins(0, "batch") == (0, 0)
 
 
 def test_one_miss_in_ten_on_either_side_leaves_it_as_it_is() -> None:
     sides = [-1, *[0] * 8, 1] * 30
-    found = Calibration(Outcome(TOLD, number, side) for number, side in enumerate(sides)).widths(0, "batch")
-    assert found.low == pytest.approx(1, abs=0.06)
-    assert found.high == pytest.approx(1, abs=0.06)
+    found = Calibration(Outcome(TOLD, number, side) for number, side in enumerate(sides)).margins(0, "batch")
+    assert found == pytest.approx((0, 0), abs=0.03)
 
 
-def test_widths_stay_between_their_bounds() -> None:
-    for side, bound in ((0, 0.85), (1, 2.0)):
+def test_margins_stay_between_their_bounds() -> None:
+    for side, bound in ((0, -0.2), (1, 0.5)):
         found = Calibration(Outcome(TOLD, number, side) for number in range(500))
-        assert found.widths(0, "batch").high == pytest.approx(bound)
+        assert found.margins(0, "batch").high == pytest.approx(2 * bound)
 
 
 def test_how_many_held_is_counted_by_band_and_class() -> None:

@@ -17,22 +17,25 @@ pytestmark = [pytest.mark.recordings, pytest.mark.long, pytest.mark.timeout(1200
 _FEWEST = 60
 
 
-@pytest.mark.parametrize(("name", "cells"), [("dlrm", 5), ("generated year", 7)])
-def test_intervals_hold_in_each_band_and_class(name: str, cells: int) -> None:
+@pytest.mark.parametrize(("name", "cells", "most"), [("dlrm", 5, 0.95), ("generated year", 7, 0.9)])
+def test_intervals_hold_in_each_band_and_class(name: str, cells: int, most: float) -> None:
     found = judged(HISTORIES[name]())
     tell(found.text())
     held = {name: share for name, (number, share) in found.coverage().items() if number >= _FEWEST}
     assert len(held) == cells
     assert {name: share for name, share in held.items() if not 0.7 <= share <= 0.9} == {}
+    ours, plain, _ = found.losses()
+    assert ours < most * plain
 
 
-@pytest.mark.parametrize("name", ["xdmod", "metacentrum"])
-def test_what_is_told_of_batch_jobs_is_better_than_the_limits_ahead(name: str) -> None:
+@pytest.mark.parametrize(("name", "most"), [("xdmod", 0.75), ("metacentrum", 1.0)])
+def test_what_is_told_of_batch_jobs_is_better_than_the_limits_ahead(name: str, most: float) -> None:
     """The goal of 70 to 90 % in each cell is not reached on these two: see the decision."""
     found = judged(HISTORIES[name]())
     tell(found.text())
-    ours, _, limits = found.losses()
+    ours, plain, limits = found.losses()
     assert limits is not None
     assert ours < limits / 5
+    assert ours < most * plain
     _, _, left, told = found.columns()
     assert ((told[:, 0] <= left) & (left <= told[:, 2])).mean() > 0.55
