@@ -116,6 +116,15 @@ def of_work(heard: list[Record]) -> list[Record]:
     return [one for one in heard if not one["labels"]["alertname"].startswith("Gpuledger")]
 
 
+def told_of_work(fake: FakeAlertmanager, *, ends: int | None = None) -> list[Record]:
+    """The next that is told of work, with that end; what is only sent again is passed over."""
+    while True:
+        found = of_work(fake.wait())
+        found = [one for one in found if ends is None or one["endsAt"] == format_instant(ends)]
+        if found:
+            return found
+
+
 def test_a_breach_is_told_once_with_links_and_its_end_when_the_queue_has_drained(
     fake: FakeAlertmanager,
 ) -> None:
@@ -123,7 +132,7 @@ def test_a_breach_is_told_once_with_links_and_its_end_when_the_queue_has_drained
         here.measured(0, {RED: 400.0})
         assert of_work(fake.wait()) == []  # the watchdog only
         here.measured(1, {RED: 460.0})
-        (told,) = of_work(fake.wait())
+        (told,) = told_of_work(fake)
         assert told["labels"] == {
             "alertname": "GpuQueueWaitTooLong", "severity": "warning",
             "cluster": "east", "queue": "red", "service_class": "interactive",
@@ -137,10 +146,9 @@ def test_a_breach_is_told_once_with_links_and_its_end_when_the_queue_has_drained
         for minute in (2, 3, 4, 5, 6):
             here.measured(minute, {RED: 0.0})
         here.measured(7, {RED: 0.0})
-        (ended,) = of_work(fake.wait())
+        (ended,) = told_of_work(fake, ends=START + 7 * MINUTE)
         assert ended["labels"] == told["labels"]
         assert ended["startsAt"] == told["startsAt"]
-        assert ended["endsAt"] == format_instant(START + 7 * MINUTE)
 
 
 def test_a_restart_resolves_nothing_and_makes_no_second_identity(tmp_path: Path) -> None:
@@ -148,12 +156,12 @@ def test_a_restart_resolves_nothing_and_makes_no_second_identity(tmp_path: Path)
     with alertmanager() as fake, site(file, fake) as here:
         here.measured(0, {RED: 400.0})
         here.measured(1, {RED: 460.0})
-        (before,) = [one for heard in fake.heard for one in of_work(heard)] or of_work(fake.wait())
+        (before,) = [one for heard in fake.heard for one in of_work(heard)] or told_of_work(fake)
     # It was stopped in order, and nothing was said of it.
     assert [one for heard in fake.heard for one in of_work(heard) if one["endsAt"] < before["endsAt"]] == []
     with alertmanager() as fake, site(file, fake, at_minute=9) as here:
         # Before anything is measured it tells what it knew.
-        (after,) = of_work(fake.wait())
+        (after,) = told_of_work(fake)
         assert {name: after[name] for name in ("labels", "startsAt", "annotations")} == {
             name: before[name] for name in ("labels", "startsAt", "annotations")
         }
@@ -202,7 +210,7 @@ def test_an_upgrade_that_knows_an_alert_no_more_ends_it_and_says_so(tmp_path: Pa
         ]
         alerts.keep(here.store, START + MINUTE, standing=states, began=old)
     with alertmanager() as fake, site(file, fake, at_minute=3) as here:
-        (told,) = of_work(fake.wait())
+        (told,) = told_of_work(fake)
         assert (told["labels"]["alertname"], told["endsAt"]) == ("GpuOld", format_instant(START + 3 * MINUTE))
         here.measured(3, {})
         [row] = [row for row in here.listed() if row["alert"] == "GpuOld"]
@@ -215,7 +223,7 @@ def test_every_alertmanager_is_told_and_a_dead_one_holds_up_none(fake: FakeAlert
         here.measured(0, {RED: 400.0})
         fake.wait(), second.wait()
         here.measured(1, {RED: 460.0})
-        assert of_work(fake.wait()) == of_work(second.wait())
+        assert told_of_work(fake) == told_of_work(second)
 
 
 def test_one_that_does_not_answer_is_told_later_and_sounds_an_alarm(fake: FakeAlertmanager) -> None:
