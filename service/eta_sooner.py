@@ -68,7 +68,7 @@ class Ways:
             fits = self._fits(replace(gang, pod_sets=(smaller,)), self._request(part=part))
             yield Option(
                 way=Way.FEWER_GPUS,
-                what=f"Ask for {gpus:g} GPUs instead of {micro_gpus / MICRO_PER_GPU:g}",
+                what=f"Ask for {gpus:g} GPU{'s' * (gpus != 1)} instead of {micro_gpus / MICRO_PER_GPU:g}",
                 assumes=f"it can work with {gpus:g}, for longer; {_AGAIN}",
                 fits_now=fits,
                 estimate=self._estimate(size=bucket),

@@ -39,6 +39,17 @@ def about(left_ms: float) -> str:
     return f"{days} d {hours} h" if hours and days < 7 else f"{days + (hours >= 12)} d"
 
 
+def _roughly(left_ms: float) -> str:
+    """
+    A length of which one says that it is no exact one.
+
+    >>> _roughly(8_000), _roughly(2_400_000)
+    ('less than a minute', 'about 40 min')
+    """
+    words = about(left_ms)
+    return words if words.startswith("less") else f"about {words}"
+
+
 def way(option: Option) -> str:
     """What to do otherwise, what comes of it, and what that takes for granted."""
     comes = []
@@ -47,7 +58,7 @@ def way(option: Option) -> str:
     if option.estimate is not None:
         found = option.estimate
         interval = f"80 %: {about(found.low_ms)} to {about(found.high_ms)}"
-        comes.append(f"such work waits about {about(found.median_ms)} ({interval})")
+        comes.append(f"such work waits {_roughly(found.median_ms)} ({interval})")
     return f"{option.what}: {'; '.join(comes)}. Assumed: {option.assumes}."
 
 
@@ -64,4 +75,4 @@ def told(found: Estimate, *, queue: str, held: Held, days: int) -> str:
         else f"{ratio:.0%} of {held.intervals:,} such intervals held in the last {days} days"
     )
     interval = f"80 %: {about(found.low_ms)} to {about(found.high_ms)}"
-    return f"It starts in about {about(found.median_ms)} ({interval}), {rests}; {kept}."
+    return f"It starts in {_roughly(found.median_ms)} ({interval}), {rests}; {kept}."
