@@ -101,7 +101,7 @@ def shifted(case: Case, by_ms: int) -> Case:
 
 
 def _is_instant(column: str) -> bool:
-    return column not in {"step_ms", "wait_ms", "waited_ms", "ran_ms"}
+    return column not in {"step_ms", "wait_ms", "waited_ms", "ran_ms", "low_ms", "median_ms", "high_ms"}
 
 
 def halves(case: Case) -> Iterator[dict[str, Any]]:
