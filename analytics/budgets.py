@@ -15,6 +15,7 @@ from typing import Final
 
 from analytics.evaluate import grouped, whole
 from domain import calendar
+from domain.alert import AlertRule, Comparison, Limit, Severity
 from domain.metric import Ask, Compute, Row, Sample
 from domain.policy import PERIODS, Policy
 from domain.quantity import MICRO_PER_GPU
@@ -207,3 +208,34 @@ def _budgets(members: Sequence[Row], ask: Ask, kind: Kind) -> Iterator[tuple[str
 
 agreed: Final = _of_groups(_agreed, GPU_HOURS)
 agreed_money: Final = _of_groups(_agreed, MONEY)
+
+
+def alerts(kind: str, *, burned: str, of: str) -> tuple[AlertRule, ...]:
+    """
+    The alerts at 80 and 100 % of a budget, by the names `Gpu<kind>Budget(Nearly)Burned`.
+
+    >>> [rule.name for rule in alerts("Hour", burned="burned", of="GPU-hours")]
+    ['GpuHourBudgetNearlyBurned', 'GpuHourBudgetBurned']
+    """
+    all_burned = f"Gpu{kind}BudgetBurned"
+
+    def rule(name: str, summary: str, share: float, severity: Severity, *louder: str) -> AlertRule:
+        return AlertRule(
+            name=name,
+            summary=f"team {{team}} has {burned} {summary}",
+            description=(
+                f"{{value}} of the budget of the {{period}} is {burned}; this is told from {{limit}} on."
+            ),
+            link="chargeback?team={team}",
+            limit=Limit(times=share),
+            comparison=Comparison.AT_LEAST,
+            identity=("team", "period"),
+            severity=severity,
+            inhibited_by=louder,
+        )
+
+    nearly = f"{{value}} of its {of} of the {{period}}"
+    return (
+        rule(f"Gpu{kind}BudgetNearlyBurned", nearly, 0.8, Severity.INFO, all_burned),
+        rule(all_burned, f"all of its {of} of the {{period}}: {{value}}", 1.0, Severity.WARNING),
+    )

@@ -1,10 +1,5 @@
 """Whose owner gave up before it was placed: the rows that the number and the share rest on."""
 
-from collections.abc import Sequence
-
-from analytics.evaluate import grouped, whole
-from domain.metric import Ask, Row, Sample
-
 UNPLACED = """\
 -- One row per workload that was not yet placed in some part of [$window_start_ms, $as_of_ms); value
 -- is 1 where it ended there while it waited. waited_ms is its queue wait so far.
@@ -48,15 +43,3 @@ where
     and coalesce(gpu_workload.ended_ms >= $window_start_ms, true)
 """
 NOBODY = "no workload waited for its first placement in the window"
-
-
-def share(rows: Sequence[Row], ask: Ask) -> list[Sample]:
-    """The part of the rows whose value is 1; `few` where it rests on fewer than the policy's few."""
-    return [
-        Sample(
-            labels=labels,
-            value=sum(whole(row, "value") for row in members) / len(members),
-            few=len(members) < ask.policy.few_below,
-        )
-        for labels, members in grouped(rows, ask.by)
-    ] or [Sample.undefined({}, NOBODY)]

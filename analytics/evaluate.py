@@ -11,7 +11,7 @@ from analytics.frames import passing
 from analytics.targets import target
 from domain import calendar
 from domain.errors import DataError, UsageError
-from domain.metric import Ask, Metric, Row, Sample, Unit
+from domain.metric import Ask, Compute, Metric, Row, Sample, Unit
 from domain.policy import Policy
 from domain.quantity import MICRO_PER_GPU
 from domain.window import Window
@@ -174,6 +174,22 @@ def grouped(rows: Sequence[Row], by: tuple[str, ...]) -> Iterator[tuple[dict[str
     for key, members in groups.items():
         if None not in key:
             yield dict(zip(by, map(str, key), strict=True)), members
+
+
+def share(nothing: str) -> Compute:
+    """The part of the rows whose value is 1; `few` on fewer than the policy's few, undefined without rows."""
+
+    def compute(rows: Sequence[Row], ask: Ask) -> list[Sample]:
+        return [
+            Sample(
+                labels=labels,
+                value=sum(whole(row, "value") for row in members) / len(members),
+                few=len(members) < ask.policy.few_below,
+            )
+            for labels, members in grouped(rows, ask.by)
+        ] or [Sample.undefined({}, nothing)]
+
+    return compute
 
 
 def whole(row: Row, column: str) -> int:

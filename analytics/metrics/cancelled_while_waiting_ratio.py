@@ -1,6 +1,7 @@
 """The share of the workloads that waited whose owner gave up."""
 
-from analytics.cancelled import UNPLACED, share
+from analytics.cancelled import NOBODY, UNPLACED
+from analytics.evaluate import share
 from domain.metric import Metric, Page, Unit
 
 METRIC = Metric(
@@ -16,7 +17,7 @@ METRIC = Metric(
     sql=UNPLACED,
     labels=("cluster", "queue", "service_class"),
     scraped=False,
-    compute=share,
+    compute=share(NOBODY),
     windowed=True,
     pages=(Page.QUEUES,),
     shared_labels=("queue",),

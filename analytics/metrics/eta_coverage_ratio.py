@@ -1,9 +1,7 @@
 """How many of the intervals that were told of a start held it."""
 
-from collections.abc import Sequence
-
-from analytics.evaluate import grouped, whole
-from domain.metric import Ask, Metric, Page, Row, Sample, Unit
+from analytics.evaluate import share
+from domain.metric import Metric, Page, Unit
 
 OUTCOMES = """\
 -- One row per interval that was told of the start of waiting work, and whose outcome became known in
@@ -20,18 +18,6 @@ order by cluster, known_ms, workload_uid, mark
 NONE = "no interval that was told of a start had its outcome in the window"
 
 
-def share(rows: Sequence[Row], ask: Ask) -> list[Sample]:
-    """The part of the intervals that held; `few` where it rests on fewer than the policy's few."""
-    return [
-        Sample(
-            labels=labels,
-            value=sum(whole(row, "value") for row in members) / len(members),
-            few=len(members) < ask.policy.few_below,
-        )
-        for labels, members in grouped(rows, ask.by)
-    ] or [Sample.undefined({}, NONE)]
-
-
 METRIC = Metric(
     name="eta_coverage_ratio",
     unit=Unit.RATIO,
@@ -46,7 +32,7 @@ METRIC = Metric(
     sql=OUTCOMES,
     labels=("cluster", "service_class"),
     dimensions=("cluster", "queue", "service_class"),
-    compute=share,
+    compute=share(NONE),
     windowed=True,
     pages=(Page.QUEUES,),
 )
