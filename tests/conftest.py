@@ -1,9 +1,15 @@
-"""What every test shares: Hypothesis' profiles and the switch that rewrites golden cases."""
+"""What every test shares: Hypothesis' profiles, how stores are made, the switch that rewrites golden cases."""
 
 import os
+from collections.abc import Iterator
 
+import duckdb
 import pytest
 from hypothesis import settings
+
+from store import engine
+from store.embedded import Store
+from store.migrate import migrate
 
 # In CI the examples are the same each time, so that a red run can be repeated.
 settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
@@ -22,3 +28,27 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.fixture(scope="session")
 def golden_rewrite(request: pytest.FixtureRequest) -> bool:
     return bool(request.config.getoption("--golden-rewrite"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _new_stores_are_copies(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """
+    A store that a test makes is a copy of an empty one: the migrations are applied once, not 3,000 times.
+
+    They are then checked as for any store. Tests of the migrations, and other processes, apply them.
+    """
+    empty = tmp_path_factory.mktemp("empty") / "empty.duckdb"
+    Store.open(empty).close()
+
+    def copied(connection: duckdb.DuckDBPyConnection, *, now_ms: int, name: str) -> int:
+        if not connection.execute("select 1 from duckdb_tables() limit 1").fetchall():
+            [(database,)] = connection.execute("select current_database()").fetchall()
+            connection.execute(f"attach '{empty}' as empty_store (read_only)")
+            connection.execute(f'copy from database empty_store to "{database}"')
+            connection.execute("detach empty_store")
+            connection.execute("update schema_migration set applied_at_ms = ?", [now_ms])
+        return migrate(connection, now_ms=now_ms, name=name)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(engine, "migrate", copied)
+        yield

@@ -158,7 +158,7 @@ class Asked:
 
 @given(books().map(of_submitted), st.randoms())
 @pytest.mark.timeout(600)
-@law(40, few=5, phases=WITHOUT_SHRINKING)
+@law(40, few=2, phases=WITHOUT_SHRINKING)
 def test_what_happens_later_changes_no_answer(tables: Given, choice: Random) -> None:
     # Asked for an instant at which something happens: that is where < and <= differ.
     as_of_ms = choice.choice([row["start_ms"] for row in tables["span"]])
@@ -168,7 +168,7 @@ def test_what_happens_later_changes_no_answer(tables: Given, choice: Random) -> 
 
 
 @given(books(), INSTANTS, st.permutations(TEAMS))
-@law(20, phases=WITHOUT_SHRINKING)
+@law(20, few=3, phases=WITHOUT_SHRINKING)
 def test_teams_that_swap_names_swap_figures(tables: Given, as_of_ms: int, names: list[str]) -> None:
     renamed = dict(zip(TEAMS, names, strict=True))
     workloads = [{**row, "team": renamed[row["team"]]} for row in tables["workload"]]

@@ -10,7 +10,7 @@ from tests.e2e.processes import Demo, demo, fetch
 # Some 40 s on two idle cores.
 READY_SECONDS = 240.0
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
 
 
 def test_the_fortnight_is_imported_with_its_gpu_metrics_and_answers(tmp_path: Path) -> None:

@@ -63,23 +63,11 @@ def uncut() -> tuple[list[Reading], dict[str, list[str]], dict[str, int]]:
     return list(readings(shared("data/recorded/kueue"))), derived(store), facts(store)
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(600)
-@settings(max_examples=1, deadline=None, phases=[Phase.generate])  # a seed cannot be shrunk
-@given(seed=st.integers(0, 2**32))
-def test_a_stream_cut_anywhere_and_resumed_gives_the_same_lives(seed: int) -> None:
-    _cut_and_resumed(seed)
-
-
 @pytest.mark.long
 @pytest.mark.timeout(600)
-@settings(max_examples=6, deadline=None, phases=[Phase.generate])
+@settings(max_examples=7, deadline=None, phases=[Phase.generate])  # a seed cannot be shrunk
 @given(seed=st.integers(0, 2**32))
-def test_a_stream_cut_anywhere_by_many_seeds_gives_the_same_lives(seed: int) -> None:
-    _cut_and_resumed(seed)
-
-
-def _cut_and_resumed(seed: int) -> None:
+def test_a_stream_cut_anywhere_and_resumed_gives_the_same_lives(seed: int) -> None:
     """
     50 cuts. At each the process stops: half of the time in the middle of a batch, which is lost; the next
     one reads again from some line before what was committed.

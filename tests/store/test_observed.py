@@ -11,6 +11,7 @@ from domain.facts import Batch, ObjectKind
 from domain.observed import Observed, Stretch
 from store.embedded import Store
 from store.observed import of_samples
+from tests.laws import law
 
 MINUTE = 60_000
 # Minutes of sights, and whether a list told; a watch is silent too long after three of them.
@@ -72,6 +73,7 @@ def test_a_watch_that_goes_on_after_a_silence_has_missed_nothing_and_nobody_knew
     assert told(store, "south", as_of=9.9) == [(0, 0)]
 
 
+@law(100, few=20)
 @given(SIGHTS, st.randoms(use_true_random=False))
 def test_the_order_of_arrival_does_not_matter(
     store: Store, sights: list[tuple[int, bool]], chance: object
@@ -83,6 +85,7 @@ def test_the_order_of_arrival_does_not_matter(
     assert told(store, one) == told(store, other)
 
 
+@law(100, few=20)
 @given(SIGHTS, st.integers(1, 60))
 def test_asked_later_the_past_is_told_as_it_was_known(
     store: Store, sights: list[tuple[int, bool]], as_of: int
