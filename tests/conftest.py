@@ -1,4 +1,4 @@
-"""What every test shares: Hypothesis' profiles, how stores are made, the switch that rewrites golden cases."""
+"""What every test shares: profiles of Hypothesis, how stores are made, the switch for golden cases."""
 
 import os
 from collections.abc import Iterator
