@@ -1,27 +1,33 @@
 """
 Money: currencies, the price book, and the only places where amounts are rounded and split.
 
-An amount on its way is an exact fraction, because an hour has a factor 9 and its price need not end
-in decimals. It becomes a Decimal once, when it is rounded or apportioned to the minor unit.
+An amount on its way is exact, in `PARTS` of a currency unit, because an hour has a factor 9 and its cost
+need not end in decimals. It becomes a Decimal once, when it is rounded or apportioned to the minor unit.
 """
 
 import fnmatch
 import hashlib
 import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
 from fractions import Fraction
+from functools import lru_cache
 from itertools import cycle
 from typing import Final, TypeAlias, TypeVar
+
+from typing_extensions import override
 
 from domain.errors import PolicyError
 from domain.quantity import MICRO_PER_GPU
 from domain.window import MS_PER_HOUR, format_instant
 
 MICRO_GPU_MS_PER_GPU_HOUR: Final = MICRO_PER_GPU * MS_PER_HOUR
+_PRICE_PARTS: Final = 10**12
+# Of a currency unit: what GPU-time costs is a whole number of them at any price of at most twelve decimals,
+# and whole numbers are added at a tenth of what fractions cost. A share may still be a fraction.
+PARTS: Final = MICRO_GPU_MS_PER_GPU_HOUR * _PRICE_PARTS
 # ISO 4217, table A.1: the currencies whose minor unit is not a hundredth, by its digits.
 _DIGITS: Final = {
     code: digits
@@ -123,8 +129,9 @@ def apportion(
             message = f"{total} minor units to split among nobody: name who pays what nobody used"
             raise PolicyError(message)
         return {}
-    wanted = {name: exact[name] + (carried or {}).get(name, 0) for name in sorted(exact)}
-    parts = {name: max(0, math.floor(want // unit)) for name, want in wanted.items()}
+    owed = carried or {}
+    wanted = {name: exact[name] + owed.get(name, 0) for name in sorted(exact)}
+    parts = {name: max(0, int(want // unit)) for name, want in wanted.items()}
     left = total - sum(parts.values())
     if left == 0:
         return parts
@@ -169,7 +176,8 @@ class Price:
     A row of the price book: currency units per GPU-hour, in `[valid_from_ms, valid_to_ms)`.
 
     `listed` is the public price, `contracted` the negotiated one, `effective` that with commitments
-    spread over their use; each is the one before where it is not given. Patterns are shell globs.
+    spread over their use; each is the one before where it is not given. Patterns are shell globs. `note` says
+    how the list price came about, where it was not given as it is.
     """
 
     listed: Decimal
@@ -183,6 +191,7 @@ class Price:
     capacity_type: CapacityType | None = None
     node_labels: frozenset[tuple[str, str]] = frozenset()
     valid_to_ms: int | None = None
+    note: str = ""
 
     def __post_init__(self) -> None:
         for name in ("listed", "contracted", "effective"):
@@ -193,6 +202,11 @@ class Price:
         if self.valid_to_ms is not None and self.valid_to_ms <= self.valid_from_ms:
             message = f"price from {format_instant(self.valid_from_ms)}: it ends before it begins"
             raise PolicyError(message)
+
+    @override
+    def __hash__(self) -> int:
+        # Each line of a month looks for its price; all fields would cost ten times as much.
+        return hash((self.valid_from_ms, self.gpu_model, self.flavor))
 
     @property
     def contracted_price(self) -> Decimal:
@@ -290,12 +304,19 @@ class PriceBook:
         return sorted({*(price.valid_from_ms for price in self.prices), *ends})
 
 
-def cost(micro_gpu_ms: int, per_gpu_hour: Decimal) -> Fraction:
+def cost(micro_gpu_ms: int, per_gpu_hour: Decimal) -> Exact:
     """
-    What GPU-time costs, exactly.
+    What GPU-time costs, exactly, in `PARTS` of a currency unit.
 
-    >>> cost(8 * MICRO_GPU_MS_PER_GPU_HOUR, Decimal("2.50"))
-    Fraction(20, 1)
+    >>> cost(8 * MICRO_GPU_MS_PER_GPU_HOUR, Decimal("2.50")) == 20 * PARTS
+    True
     """
+    return micro_gpu_ms * _parts_of(per_gpu_hour)
+
+
+@lru_cache(maxsize=1024)
+def _parts_of(per_gpu_hour: Decimal) -> Exact:
+    """What a micro-GPU-millisecond costs."""
     numerator, denominator = per_gpu_hour.as_integer_ratio()
-    return Fraction(micro_gpu_ms * numerator, MICRO_GPU_MS_PER_GPU_HOUR * denominator)
+    whole, rest = divmod(numerator * _PRICE_PARTS, denominator)
+    return Fraction(numerator * _PRICE_PARTS, denominator) if rest else whole

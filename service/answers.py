@@ -32,6 +32,7 @@ from service import (
     quota_documents,
     refusals,
     sources,
+    unbooked,
     unknown_names,
     why,
     workloads,
@@ -247,7 +248,7 @@ class Answers:
         at_ms = self.as_of_ms(as_of_ms)
         aside = self.store.set_aside_counts() + workloads.skewed(self.store, at_ms)
         marks = self._marks(at_ms, samples=True) + positions.marks(self.store, at_ms)
-        rows = sources.rows(marks, aside, at_ms, policy=self.policy)
+        rows = sources.rows(marks, aside + unbooked.set_aside(self.store), at_ms, policy=self.policy)
         rows += gaps.rows(self.store, at_ms, policy=self.policy)
         return Listing(as_of_ms=at_ms, rows=rows, total=len(rows), page_size=max(len(rows), 1))
 

@@ -14,7 +14,8 @@ from domain.errors import RefusedError, UsageError
 from domain.policy import Policy
 from domain.tenant import Tenancy
 from domain.window import Clock, format_instant
-from service.corrections import find_corrections, note_basis
+from service import unbooked
+from service.corrections import behind, find_corrections, note_basis
 from service.statements import foreign_corrections, statement_of
 from store import statements as kept
 from store.embedded import Store
@@ -55,12 +56,16 @@ class Closer:
             now_ms = self.clock.now_ms()
             self._check_open(label, now_ms)
             trouble = find_corrections(self.store, self.tenancy, now_ms=now_ms)
-            trouble += foreign_corrections(self.store, self.agreement, label)
+            trouble += foreign_corrections(self.store, self.agreement, label) + unbooked.untold(self.store)
             found = statement_of(
                 self.store, self.agreement, self.policy,
                 label=label, as_of_ms=now_ms, tenancy=self.tenancy,
             )  # fmt: skip
-            checks = (*found.checks, *_of_corrections(found, trouble))
+            checks = (
+                *found.checks,
+                _of_books(behind(self.store, found.whole_end_ms)),
+                *_of_corrections(found, trouble),
+            )
             _refuse(label, checks, reason)
             statement = replace(found, checks=forced(checks))
             needed = reason.strip() if any(each.forced for each in statement.checks) else ""
@@ -85,6 +90,14 @@ class Closer:
                 f" {format_instant(whole.end_ms)}, and it is {format_instant(now_ms)}; close it then"
             )
             raise RefusedError(message)
+
+
+def _of_books(because: str) -> Check:
+    return Check(
+        name="books", left=because or "all cut", right="all cut", holds=not because,
+        words="all that was read of the month is in the books"
+        + (f": {because}; `gpuledger serve` brings them up to date" if because else ""),
+    )  # fmt: skip
 
 
 def _of_corrections(found: MonthStatement, trouble: list[str]) -> tuple[Check, ...]:

@@ -25,6 +25,9 @@ class FirstCut:
         store: has how far each kind was read.
         clusters: those that are read now.
         clock: when reading began.
+
+    Attributes:
+        was_refreshed: whether the books were brought up to date at all since then.
     """
 
     def __init__(self, store: Store, clusters: Collection[str], clock: Clock) -> None:
@@ -32,16 +35,19 @@ class FirstCut:
         self._clusters = frozenset(clusters)
         self._began_ms = clock.now_ms()
         self._cut: frozenset[str] = frozenset()
+        self.was_refreshed = False
 
     def begin_anew(self) -> None:
         """The books are other ones than before: nothing in them was cut yet."""
         self._cut = frozenset()
+        self.was_refreshed = False
 
     def after(self, refresh: Callable[[], int]) -> int:
         """Bring the books up to date; gives what `refresh` gives. What was read before is cut then."""
         read = self._read()
         made = refresh()
         self._cut |= read
+        self.was_refreshed = True
         return made
 
     def is_done(self, cluster: str) -> bool:

@@ -38,16 +38,32 @@ _LEVELS: Final = dict.fromkeys(("number", "held", "ms"), pl.Int64)
 
 
 class _Body(msgspec.Struct, frozen=True):
-    """`usage` is a frame of `Held.usage` as Arrow's file format; numbers are places among the frames."""
+    """
+    `usage` is a frame of `Held.usage` as Arrow's file format; numbers are places among the frames.
+
+    `of_teams` is the same summed over all but teams: cluster, team, SKU, number, and the amount in two parts.
+    """
 
     frames: Sequence[_Cut]
     models: Sequence[str]
     usage: bytes
+    of_teams: Sequence[tuple[str, str, int, int, int, int]]
     levels: Sequence[tuple[int, int, int]]
     unknown: Sequence[Unknown]
 
 
 _READ: Final = msgspec.msgpack.Decoder(_Body)
+# What is written otherwise than this is added up anew.
+_FORMAT: Final = 2
+# A whole number of 128 bits in two of 64.
+_IN_TWO: Final = {
+    "high": (pl.col("micro_gpu_ms") // 2**32).cast(pl.Int64),
+    "low": (pl.col("micro_gpu_ms") % 2**32).cast(pl.Int64),
+}
+_IN_ONE: Final = pl.col("high").cast(pl.Int128) * 2**32 + pl.col("low")
+_OF_TEAMS: Final = {
+    "cluster": pl.String, "team": pl.String, **dict.fromkeys(("sku", "number", "high", "low"), pl.Int64),
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +169,9 @@ def _digests(cutter: Cutter) -> Callable[[str], str]:
             alike[told] = (alike.get(told, 0) + names.get(course, 0)) % 2**_NODE_BITS
         nobody = {told for told in alike if told == repr(courses[label].get(0))}
         return blake2b(
-            repr(sorted((told, 0 if told in nobody else name) for told, name in alike.items())).encode(),
+            repr(
+                (_FORMAT, sorted((told, 0 if told in nobody else name) for told, name in alike.items()))
+            ).encode(),
             digest_size=16,
         ).hexdigest()
 
@@ -187,17 +205,15 @@ def _written(found: Held, cutter: Cutter) -> bytes:
         joined = rows.join(numbered, on="number")
         return joined.group_by(*others, number="place").agg(pl.col(amount).sum())
 
-    written = io.BytesIO()
-    placed(found.usage, "micro_gpu_ms").select(found.usage.columns).with_columns(
-        # A whole number of 128 bits in two of 64.
-        high=(pl.col("micro_gpu_ms") // 2**32).cast(pl.Int64),
-        low=(pl.col("micro_gpu_ms") % 2**32).cast(pl.Int64),
-    ).drop("micro_gpu_ms").write_ipc(written, compression="zstd")
+    usage, written = placed(found.usage, "micro_gpu_ms").select(found.usage.columns), io.BytesIO()
+    usage.with_columns(**_IN_TWO).drop("micro_gpu_ms").write_ipc(written, compression="zstd")
+    of_teams = usage.group_by("cluster", "team", "sku", "number").agg(pl.col("micro_gpu_ms").sum())
     return msgspec.msgpack.encode(
         _Body(
             frames=list(places),
             models=[sku.gpu_model for sku in found.skus],
             usage=written.getvalue(),
+            of_teams=of_teams.with_columns(**_IN_TWO).select(list(_OF_TEAMS)).rows(),
             levels=placed(found.levels, "ms").select(list(_LEVELS)).rows(),
             unknown=found.unknown,
         )
@@ -213,6 +229,7 @@ def _read(days: Sequence[tuple[Period, bytes]], cutter: Cutter, *, fine: bool) -
     frames: list[Frame] = []
     skus: dict[Sku, int] = {}
     parts: list[pl.DataFrame] = []
+    of_teams: list[tuple[str, str, int, int, int, int]] = []
     levels: list[tuple[int, int, int]] = []
     unknown: list[Unknown] = []
     for day, body in days:
@@ -221,14 +238,17 @@ def _read(days: Sequence[tuple[Period, bytes]], cutter: Cutter, *, fine: bool) -
         levels += [(first + number, held_then, ms) for number, held_then, ms in told.levels]
         unknown += told.unknown
         numbers = [skus.setdefault(Sku(gpu_model=model), len(skus)) for model in told.models]
-        known = pl.Series(numbers, dtype=pl.Int64)
-        usage = pl.read_ipc(told.usage)
-        parts.append(usage.with_columns(number=usage["number"] + first, sku=known.gather(usage["sku"])))
-    amount = pl.col("high").cast(pl.Int128) * 2**32 + pl.col("low")
-    owner = [pl.col(name) if fine or name == "team" else pl.lit("").alias(name) for name in OWNER]
-    summed = pl.concat(parts).select("cluster", *owner, "sku", "number", micro_gpu_ms=amount)
-    if not fine:
-        summed = summed.group_by("cluster", *OWNER, "sku", "number").agg(pl.col("micro_gpu_ms").sum())
+        if fine:
+            usage, known = pl.read_ipc(told.usage), pl.Series(numbers, dtype=pl.Int64)
+            parts.append(usage.with_columns(number=usage["number"] + first, sku=known.gather(usage["sku"])))
+        else:
+            of_teams += [
+                (cluster, team, numbers[sku], first + number, high, low)
+                for cluster, team, sku, number, high, low in told.of_teams
+            ]
+    nobody = [] if fine else [pl.lit("").alias(name) for name in OWNER if name != "team"]
+    usage = pl.concat(parts) if fine else pl.DataFrame(of_teams, schema=_OF_TEAMS, orient="row")
+    summed = usage.with_columns(*nobody).select("cluster", *OWNER, "sku", "number", micro_gpu_ms=_IN_ONE)
     found = Held(summed, list(skus), pl.DataFrame(levels, schema=_LEVELS, orient="row"), unknown)
     of_days = [day for day, _ in days]
     return found, replace(cutter, days=of_days, nodes=_NO_NODES, frames=frames, frames_of=_NO_FRAMES)

@@ -1,7 +1,7 @@
 """What was held and what was there, as money looks at it: stays with their owner, nodes with their price."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from itertools import pairwise
 from typing import Any, Final
 
@@ -130,9 +130,8 @@ def node_stretches(store: Store, window: Window, priced_labels: Collection[str])
     """
     described: dict[str, _Cluster] = {}
     found: list[NodeStretch] = []
-    for row in store.rows(_NODES, _bounds(window)):
-        told: dict[str, Any] = row
-        cluster = str(told["cluster"])
+    for told in store.frame(_NODES, _bounds(window)).iter_rows(named=True):
+        cluster = told["cluster"]
         if cluster not in described:
             described[cluster] = _Cluster(store, cluster)
         for start_ms, end_ms, labels, profile in described[cluster].labelled(told):
@@ -204,15 +203,17 @@ class _Cluster:
         """The stretch with labels and MIG profile, cut where the node's, or labels of flavors, change."""
         start_ms, end_ms = row["start_ms"], row["end_ms"]
         told = self._nodes.get(row["node"], [])
-        changes = [*(at for at, _, _ in told), *self._flavors_change]
-        inside = [at for at in changes if start_ms < at and (end_ms is None or at < end_ms)]
-        for left, right in pairwise([*_unique([start_ms, *inside]), end_ms]):
+        edges = {start_ms, *(at for at, _, _ in told), *self._flavors_change}
+        inside = sorted(at for at in edges if start_ms <= at and (end_ms is None or at < end_ms))
+        for left, right in pairwise([*inside, end_ms]):
             nothing: tuple[Labels, str] = ({}, "")
             then = next(((labels, profile) for at, labels, profile in reversed(told) if at <= left), nothing)
             yield left, right, *then
 
     def flavor(self, labels: Labels, at_ms: int) -> str:
         """The ResourceFlavor whose node labels fit most closely then; empty where none names these nodes."""
+        if not self._flavors:
+            return ""
         then = {
             name: next((wanted for at, wanted in reversed(told) if at <= at_ms), told[0][1])
             for name, told in self._flavors.items()
@@ -223,10 +224,6 @@ class _Cluster:
             if wanted and wanted.items() <= labels.items()
         ]
         return min(fitting)[1] if fitting else ""
-
-
-def _unique(instants: Iterable[int]) -> list[int]:
-    return sorted(set(instants))
 
 
 def _bounds(window: Window) -> dict[str, int]:

@@ -27,7 +27,8 @@ _TEXT_SUFFIXES = frozenset({".yaml", ".yml"})
 # 365.25 days, as a year is over four of them.
 _HOURS_A_YEAR = 8766
 _DEFAULTS = Agreement()
-_AMORTISED_TO = Decimal("0.000001")
+# As fine as budgets tell a price. Over four years a GPU is written off to a hundredth of a cent.
+_AMORTISED_TO = Decimal("0.000000001")
 
 
 def _from(value: object) -> object:
@@ -76,7 +77,8 @@ class PriceSettings(Section):
     A row of the price book, as `domain.money.Price`. A date begins with its day in the billing zone.
 
     What was bought has `purchase` per GPU and the `years` over which it is written off, evenly by the hour,
-    in the place of `list`; `running` is what a GPU-hour costs beside, such as power and space.
+    in the place of `list`; `running` is what a GPU-hour costs beside, such as power and space. The price
+    holds until `valid_to`, however many years that are.
     """
 
     valid_from: Since
@@ -99,13 +101,18 @@ class PriceSettings(Section):
     def _amortised(cls, row: Any) -> Any:
         if not isinstance(row, dict) or not {"purchase", "years", "running"} & row.keys():
             return row
-        purchase, years = (_decimal(row.get(name) or 0) for name in ("purchase", "years"))
-        running = _decimal(row.get("running") or 0)
-        if "list" in row or not (purchase > 0 and years > 0 and running >= 0):
+        given = [_decimal(row.get(name) or 0) for name in ("purchase", "years", "running")]
+        purchase, years, running = given
+        finite = all(each.is_finite() for each in given)
+        if "list" in row or not (finite and purchase > 0 and years > 0 and running >= 0):
             message = "either list, or purchase and years above 0 and, if at all, running"
             raise ValueError(message)
-        hourly = purchase / (years * _HOURS_A_YEAR) + running
-        return row | {"list": str(hourly.quantize(_AMORTISED_TO))}
+        try:
+            hourly = (purchase / (years * _HOURS_A_YEAR) + running).quantize(_AMORTISED_TO)
+        except ArithmeticError as cause:
+            message = "a purchase over years that is an amount per GPU-hour"
+            raise ValueError(message) from cause
+        return row | {"list": str(hourly)}
 
     def price(self, zone: tzinfo) -> Price:
         """
@@ -127,7 +134,15 @@ class PriceSettings(Section):
             node_labels=frozenset(self.node_labels.items()),
             valid_from_ms=_instant_ms(self.valid_from, zone),
             valid_to_ms=None if self.valid_to is None else _instant_ms(self.valid_to, zone),
+            note=self._note(),
         )
+
+    def _note(self) -> str:
+        if self.purchase is None or self.years is None:
+            return ""
+        running = f", and {self.running:f} an hour for running it" if self.running else ""
+        over = f"{self.years:f} years of {_HOURS_A_YEAR} hours"
+        return f"{self.purchase:f} a GPU, written off over {over}{running}"
 
 
 class CostCentreSettings(Section):

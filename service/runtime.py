@@ -28,6 +28,7 @@ from service.checkpoints import Checkpoints
 from service.clocks import clock_of
 from service.close_orders import CloseOrders
 from service.collecting import Collectors
+from service.corrections import find_corrections, note_left
 from service.first_cut import FirstCut
 from service.gateways import Gateways
 from service.gpu_metrics import Poller, pollers
@@ -314,7 +315,11 @@ class Runtime:
         now_ms = SystemClock().now_ms()
         self._collectors.check_credentials(now_ms)
         with self._measuring:
+            if self.settings.keeping.retention is not None and self._first_cut.was_refreshed:
+                # What is dropped cannot be booked any more.
+                find_corrections(self.store, self.answers.tenancy, now_ms=now_ms)
             dropped = self._keeper.drop_old(now_ms)
+            note_left(self.store)
             rewritten = self.store.put_in_order()
         # After what is too old was dropped, and a statement need not add it up again.
         keep_days(self.store, self.answers.agreement, as_of_ms=now_ms)

@@ -4,13 +4,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
+from operator import attrgetter
 from typing import Final
 
 from analytics.chargeback.agreement import Agreement
 from analytics.chargeback.capacity import Kind
 from analytics.chargeback.distribution import Distribution, IdlePolicy, Pool
 from analytics.chargeback.extras import Extras, Preempted
-from analytics.chargeback.line import Line
+from analytics.chargeback.line import Causes, Line
 from analytics.chargeback.quota_lines import QUOTA, QuotaLine, at_average_price
 from analytics.chargeback.settle import settle_sums
 from analytics.chargeback.statement import COSTS, DIMENSIONS, Row, Statement, Terms
@@ -27,6 +28,8 @@ from store.embedded import Store
 
 NO_PRICES: Final = "no prices are set: add money.prices or money.price_file to the settings"
 NO_CAUSES: Final = "no cause is known yet of what was held in these days"
+_KEY: Final = attrgetter(*DIMENSIONS)
+_NONE: Final[Causes] = {}
 # Makes lines where nothing is priced; no amount of it is ever shown.
 _UNPRICED: Final = PriceBook((Price(listed=Decimal(0), valid_from_ms=0),))
 
@@ -71,7 +74,8 @@ def settled(store: Store, agreement: Agreement, period: Period, *, of_teams: boo
     causes = in_teams(causes) if of_teams else causes
     no_causes_because = "" if causes or not found.hours.held else NO_CAUSES
     lines = [
-        Line(row=row, causes=causes.pop(_key(row), {}) if row.kind == Kind.HELD else {}) for row in found.rows
+        Line(row=row, causes=causes.pop(_KEY(row), _NONE) if row.kind == Kind.HELD else _NONE)
+        for row in found.rows
     ]
     zero = agreement.currency.amount(0)
     free = dict.fromkeys(COSTS, zero)
@@ -112,7 +116,3 @@ def _quota_line(line: QuotaLine, prices: Mapping[Pool, Fraction], agreement: Agr
         quota=line.time,
         worth=at_average_price(line, prices, agreement.currency),
     )  # fmt: skip
-
-
-def _key(row: Row) -> tuple[str, ...]:
-    return tuple(getattr(row, name) for name in DIMENSIONS)

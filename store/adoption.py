@@ -35,10 +35,19 @@ _NOT_IN_THE_JOURNAL: Final = {
     "proposal": _OF_REBUILT,
     "proposal_audit": _OF_REBUILT,
 }
-# What was said at the time, of whichever cluster.
+# What was said and signed at the time, of whichever cluster.
 _SAID: Final = tuple(
     f"insert into {table} by name select * from earlier.{table}"  # noqa: S608 (names from here)
-    for table in ("measurement", "alert_state", "alert_firing", "alert_mark")
+    for table in (
+        "measurement",
+        "alert_state",
+        "alert_firing",
+        "alert_mark",
+        "closed_month",
+        "month_correction",
+        "month_basis",
+        "month_left",
+    )
 )
 
 
@@ -48,7 +57,7 @@ def adopt(engine: Engine, path: Path, rebuilt: Collection[str]) -> None:
 
     Other clusters than those that are rebuilt are taken as they are, with their marks. Of the rebuilt
     ones comes what their journal does not tell: GPU samples, proposals and their audit. What is
-    derived of their facts and samples is made anew. All measurements and alerts are taken.
+    derived of their facts and samples is made anew. All measurements, alerts and closed months are taken.
 
     Raises:
         StoreError: the file is no store of this version; nothing was taken.

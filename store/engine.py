@@ -23,6 +23,8 @@ _HOLDER: Final = re.compile(r"\(PID (\d+)\)")
 _DISK: Final = re.compile(r"Could not (write|sync|truncate|read|open)")
 _READS: Final = (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN)
 _CLOCK: Final = SystemClock()
+# Of so many texts it is remembered which parameters they name.
+_TEXTS: Final = 1024
 # Trouble with the file or with memory, not with what was asked. A fatal one ends the handle.
 _BROKEN: Final = (duckdb.IOException, duckdb.FatalException, duckdb.InternalException)
 # Within a process DuckDB would share the file, and two stores would number facts twice.
@@ -48,6 +50,7 @@ class Engine:
         self._write_lock = RLock()
         self._gate = Gate()
         self._schemas: dict[str, pa.Schema] = {}
+        self._named: dict[str, frozenset[str]] = {}
         self._kept: Kept[Sequence[Mapping[str, object]]] = Kept()
         self._kept_frames: Kept[pl.DataFrame] = Kept()
         self._use(connect())
@@ -106,7 +109,7 @@ class Engine:
             StoreError: the text is not one query, or DuckDB refuses it.
         """
         with self._reading() as cursor:
-            cursor.execute(sql, _used(cursor, sql, params))
+            cursor.execute(sql, self._used(cursor, sql, params))
             names = [column[0] for column in cursor.description or ()]
             return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
@@ -124,7 +127,7 @@ class Engine:
     def frame(self, sql: str, params: Mapping[str, object] | None = None) -> pl.DataFrame:
         """The answer of one query as a frame; as `rows` otherwise."""
         with self._reading() as cursor:
-            frame: pl.DataFrame = cursor.sql(sql, params=_used(cursor, sql, params)).pl()
+            frame: pl.DataFrame = cursor.sql(sql, params=self._used(cursor, sql, params)).pl()
             return frame
 
     def kept_frame(self, sql: str, params: Mapping[str, int | str | None] | None = None) -> pl.DataFrame:
@@ -240,6 +243,19 @@ class Engine:
         with self._gate.passing(), self._told(), self._connection.cursor() as cursor:
             yield cursor
 
+    def _used(
+        self, cursor: duckdb.DuckDBPyConnection, sql: str, params: Mapping[str, object] | None
+    ) -> dict[str, object]:
+        """The parameters that the text names, for DuckDB refuses any other; the text must only read."""
+        named = self._named.get(sql)
+        if named is None:
+            named = _named(cursor, sql)
+            # The product's own texts are some hundred; those of people are without end.
+            if len(self._named) >= _TEXTS:
+                self._named.clear()
+            self._named[sql] = named
+        return {name: value for name, value in (params or {}).items() if name in named}
+
     @contextmanager
     def _told(self) -> Iterator[None]:
         try:
@@ -252,16 +268,12 @@ class Engine:
             raise (StoreBrokenError if _is_broken(cause) else StoreError)(message) from cause
 
 
-def _used(
-    cursor: duckdb.DuckDBPyConnection, sql: str, params: Mapping[str, object] | None
-) -> dict[str, object]:
-    """The parameters that the text names, for DuckDB refuses any other; the text must only read."""
+def _named(cursor: duckdb.DuckDBPyConnection, sql: str) -> frozenset[str]:
     statements = cursor.extract_statements(sql)
     if len(statements) != 1 or statements[0].type not in _READS:
         message = f"expected one query that only reads, got: {sql[:200]}"
         raise StoreError(message)
-    named = statements[0].named_parameters
-    return {name: value for name, value in (params or {}).items() if name in named}
+    return frozenset(statements[0].named_parameters)
 
 
 def _is_broken(cause: duckdb.Error) -> bool:

@@ -70,7 +70,11 @@ select description.* from description
 where
     cluster = $cluster
     and ($uids is null or uid in (select unnest($uids::varchar[])))
-    and ($kinds is null or kind in (select unnest($kinds::varchar[])))
+order by seq
+"""
+_OF_KINDS: Final = """
+select description.* from description
+where cluster = $cluster and list_contains($kinds::varchar[], kind)
 order by seq
 """
 _EVENTS: Final = """
@@ -148,6 +152,13 @@ news as (
 select uid, max(seq) as seq from news group by uid
 union all
 select '' as uid, seq from reached
+"""
+# One row: how many objects changed before an instant, by facts that a job has not seen yet.
+_UNSEEN: Final = """
+select count(distinct transition.uid) as objects
+from transition
+left join watermark on transition.cluster = watermark.cluster and watermark.job = $job
+where transition.at_ms < $before_ms and transition.seq > coalesce(watermark.seq, 0)
 """
 
 
@@ -251,11 +262,17 @@ def changed_since(engine: Engine, cluster: str, job: str) -> Changed:
     return Changed(uids=set(frame["uid"]) - {""}, seq=max(frame["seq"]))
 
 
+def unseen(engine: Engine, job: str, *, before_ms: int) -> int:
+    """How many objects changed before an instant, by facts that a derived job has not seen yet."""
+    [row] = engine.rows(_UNSEEN, {"job": job, "before_ms": before_ms})
+    return int(str(row["objects"]))
+
+
 def facts_of(
     engine: Engine, cluster: str, uids: Collection[str] | None = None
 ) -> tuple[list[Transition], list[Description]]:
     """Facts of these objects, or of all, in the order of arrival."""
-    asked = {"cluster": cluster, "uids": None if uids is None else list(uids), "kinds": None}
+    asked = {"cluster": cluster, "uids": None if uids is None else list(uids)}
     return _made(Transition, engine.frame(_TRANSITIONS, asked)), _made(
         Description, engine.frame(_DESCRIPTIONS, asked)
     )
@@ -263,8 +280,8 @@ def facts_of(
 
 def descriptions(engine: Engine, cluster: str, kinds: Iterable[ObjectKind]) -> list[Description]:
     """What all objects of these kinds said of themselves, in the order of arrival."""
-    asked = {"cluster": cluster, "uids": None, "kinds": [kind.value for kind in kinds]}
-    return _made(Description, engine.frame(_DESCRIPTIONS, asked))
+    asked = {"cluster": cluster, "kinds": [kind.value for kind in kinds]}
+    return _made(Description, engine.frame(_OF_KINDS, asked))
 
 
 def events_of(

@@ -60,6 +60,27 @@ _NOTE_BASIS: Final = """
 insert into month_basis (month, basis, checked_ms) values ($month, $basis, $checked_ms)
 on conflict do update set basis = excluded.basis, checked_ms = excluded.checked_ms
 """
+_LEFT: Final = "select month_left.* from month_left order by month"
+# What is learnt is to be told again.
+_NOTE_LEFT: Final = """
+insert into month_left by name
+select
+    $month as month,
+    $dropped_ms as dropped_ms,
+    $basis as basis,
+    $held::hugeint as held,
+    0 as times,
+    0 as unbooked,
+    '' as told_in
+on conflict do update set
+    dropped_ms = excluded.dropped_ms,
+    basis = excluded.basis,
+    held = excluded.held,
+    times = case when told_in = '' or not $learnt then times else 0 end + $learnt::int,
+    unbooked = case when told_in = '' or not $learnt then unbooked else 0 end + $unbooked::hugeint,
+    told_in = case when $learnt then '' else told_in end
+"""
+_TELL_LEFT: Final = "update month_left set told_in = $month where times > 0 and told_in = ''"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +107,24 @@ class Correction:
     found_ms: int
     content: bytes = field(repr=False)
     booked_in: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Left:
+    """
+    What is left of a closed month of which facts were dropped before `dropped_ms`, as it was looked at last.
+
+    `held` and `unbooked` are micro-GPU-milliseconds; `times` and `unbooked` count what was learnt since, and
+    `told_in` is the month whose close said so.
+    """
+
+    month: str
+    dropped_ms: int
+    basis: str
+    held: int
+    times: int = 0
+    unbooked: int = 0
+    told_in: str = ""
 
 
 def closed_months(engine: Engine) -> list[ClosedMonth]:
@@ -121,7 +160,7 @@ def corrections(engine: Engine) -> list[Correction]:
 
 def close(engine: Engine, closed: ClosedMonth, books: Collection[tuple[str, int]]) -> None:
     """
-    Write a closed month and book these corrections in it, all or nothing.
+    Write a closed month and book these corrections in it, all or nothing; what is not booked is told then.
 
     Raises:
         RefusedError: it is closed already, or a correction is booked elsewhere; nothing was written.
@@ -148,6 +187,7 @@ def close(engine: Engine, closed: ClosedMonth, books: Collection[tuple[str, int]
                     f" {closed.month} again"
                 )
                 raise RefusedError(message)
+        connection.execute(_TELL_LEFT, {"month": closed.month})
 
 
 def correct(engine: Engine, correction: Correction) -> bool:
@@ -167,6 +207,18 @@ def note_basis(engine: Engine, month: str, basis: str, checked_ms: int) -> None:
     """Note what a month rests on, for the next look at whether that changed."""
     with engine.transaction() as connection:
         connection.execute(_NOTE_BASIS, {"month": month, "basis": basis, "checked_ms": checked_ms})
+
+
+def left(engine: Engine) -> dict[str, Left]:
+    """What is left of closed months of which facts were dropped, by month."""
+    return {str(row["month"]): Left(**_any(row)) for row in engine.rows(_LEFT)}
+
+
+def note_left(engine: Engine, left: Left, *, learnt: bool = False, unbooked: int = 0) -> None:
+    """Note what is left of a month, and whether something was learnt of it, and by how much more is held."""
+    values = {name: getattr(left, name) for name in ("month", "dropped_ms", "basis", "held")}
+    with engine.transaction() as connection:
+        connection.execute(_NOTE_LEFT, {**values, "learnt": learnt, "unbooked": unbooked})
 
 
 def _any(row: Any) -> dict[str, Any]:

@@ -172,6 +172,8 @@ def agreement_of(told: Mapping[str, Any], zone_name: str) -> Agreement:
 
 def _price_record(price: Price) -> Json:
     told = {each.name: getattr(price, each.name) for each in fields(price)}
+    if not price.note:
+        del told["note"]
     amounts = {
         name: None if told[name] is None else str(told[name])
         for name in ("listed", "contracted", "effective")

@@ -7,6 +7,8 @@ The capacity that was there, and what became of it.
 from collections import defaultdict
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import groupby
+from operator import itemgetter
 from typing import Final
 
 import polars as pl
@@ -36,6 +38,9 @@ class Kind(StrEnum):
     SHARED = "shared"
     PREEMPTION_CREDIT = "preemption_credit"
     PREEMPTION_CHARGE = "preemption_charge"
+
+
+_NOT_HELD: Final = (Kind.IDLE, Kind.UNAVAILABLE, Kind.OVERLAP)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,21 +119,24 @@ def lines_of(levels: pl.DataFrame, cutter: Cutter) -> tuple[list[CapacityLine], 
     """
     found: dict[CapacityLine, int] = defaultdict(int)
     hours: dict[str, Hours] = {day.label: Hours() for day in cutter.days}
-    for number, held, ms in levels.sort("number", "held").iter_rows():
+    for number, rows in groupby(levels.sort("number", "held").iter_rows(), key=itemgetter(0)):
         frame = cutter.frames[number]
+        sums: dict[str, int] = defaultdict(int)
+        for _, held, ms in rows:
+            for name, micro_gpus in _became(frame, held).items():
+                sums[name] += micro_gpus * ms
+        hours[frame.day] += Hours(**sums)
         if frame.stretch is not None:
-            price = cutter.price(frame, frame.stretch.sku)
-            for kind, micro_gpus in _became(frame, held).items():
+            for kind in _NOT_HELD:
                 line = CapacityLine(
                     kind=kind,
                     cluster=frame.stretch.cluster,
                     gpu_model=frame.stretch.sku.gpu_model,
                     day=frame.day,
-                    price=price,
+                    price=cutter.price(frame, frame.stretch.sku),
                     micro_gpu_ms=0,
                 )
-                found[line] += micro_gpus * ms
-        hours[frame.day] += _hours(frame, held, ms)
+                found[line] += sums[kind]
     lines = [replace(line, micro_gpu_ms=amount) for line, amount in found.items() if amount]
     return sorted(lines, key=_order), hours
 
@@ -191,21 +199,19 @@ def not_known(nodes: pl.DataFrame, pieces: pl.DataFrame, cutter: Cutter) -> list
     ]  # fmt: skip
 
 
-def _became(frame: Frame, held: int) -> dict[Kind, int]:
-    """Micro-GPU of each kind on one node, at any instant of a frame at which so much is held."""
+def _became(frame: Frame, held: int) -> dict[str, int]:
+    """Micro-GPU of each of `Hours` on one node, at any instant of a frame at which so much is held."""
     stretch = frame.stretch
     if stretch is None or stretch.capacity_micro_gpus is None:
-        return {}
-    capacity = stretch.capacity_micro_gpus
-    overlap = max(0, held - capacity)
-    if not stretch.schedulable:
-        return {Kind.UNAVAILABLE: max(0, capacity - held), Kind.OVERLAP: overlap}
-    given = stretch.allocatable_micro_gpus
-    allocatable = min(capacity if given is None else given, capacity)
+        return {"capacity": held, "held": held}
+    capacity, given = stretch.capacity_micro_gpus, stretch.allocatable_micro_gpus
+    allocatable = min(capacity if given is None else given, capacity) if stretch.schedulable else 0
     return {
+        "capacity": capacity,
+        "held": held,
         Kind.IDLE: max(0, allocatable - held),
         Kind.UNAVAILABLE: max(0, capacity - max(allocatable, held)),
-        Kind.OVERLAP: overlap,
+        Kind.OVERLAP: max(0, held - capacity),
     }
 
 
@@ -217,18 +223,6 @@ def _not_known(frame: Frame, held: int) -> str:
     if frame.stretch.allocatable_micro_gpus is None:
         return "how many of the node's GPUs are allocatable is not known"
     return ""
-
-
-def _hours(frame: Frame, held: int, lasted: int) -> Hours:
-    became = _became(frame, held)
-    capacity = held if frame.stretch is None else frame.stretch.capacity_micro_gpus
-    return Hours(
-        capacity=(held if capacity is None else capacity) * lasted,
-        held=held * lasted,
-        idle=became.get(Kind.IDLE, 0) * lasted,
-        unavailable=became.get(Kind.UNAVAILABLE, 0) * lasted,
-        overlap=became.get(Kind.OVERLAP, 0) * lasted,
-    )
 
 
 def _order(line: CapacityLine) -> tuple[str, ...]:

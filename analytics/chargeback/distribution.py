@@ -10,7 +10,7 @@ from typing import Final
 from analytics.chargeback.capacity import CapacityLine, Kind
 from analytics.chargeback.stays import Owner
 from analytics.chargeback.usage import UsageLine
-from domain.money import Price, cost
+from domain.money import Exact, Price, cost
 from domain.quantity import largest_remainder
 
 IDLE: Final = "__idle__"
@@ -57,7 +57,7 @@ class Distribution:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Charge:
     """
-    GPU-time of one kind and owner in a pool, with its exact costs in currency units.
+    GPU-time of one kind and owner in a pool, with its exact costs in `domain.money.PARTS` of a currency unit.
 
     Time and costs of an overlap are written positive and taken off by the statement. `price` is the row
     of the price book that it was priced by; None where none was.
@@ -67,16 +67,26 @@ class Charge:
     pool: Pool
     owner: Owner
     micro_gpu_ms: int
-    list_cost: Fraction
-    contracted_cost: Fraction
-    effective_cost: Fraction
+    list_cost: Exact
+    contracted_cost: Exact
+    effective_cost: Exact
     price: Price | None = None
 
 
 def charges(usage: Iterable[UsageLine], capacity: Iterable[CapacityLine]) -> list[Charge]:
     """Priced lines; what nobody held has an owner of its own, such as `__idle__`."""
-    held = [_priced(line, Kind.HELD, line.owner) for line in usage]
-    return held + [_priced(line, line.kind, Owner(team=_OWN_LINE[line.kind])) for line in capacity]
+    pools: dict[tuple[str, str, str], Pool] = {}
+
+    def pool(line: UsageLine | CapacityLine) -> Pool:
+        place = line.cluster, line.gpu_model, line.day
+        if place not in pools:
+            pools[place] = Pool(cluster=line.cluster, gpu_model=line.gpu_model, day=line.day)
+        return pools[place]
+
+    held = [_priced(line, pool(line), Kind.HELD, line.owner) for line in usage]
+    return held + [
+        _priced(line, pool(line), line.kind, Owner(team=_OWN_LINE[line.kind])) for line in capacity
+    ]
 
 
 def distributed(found: Iterable[Charge], distribution: Distribution) -> list[Charge]:
@@ -104,14 +114,14 @@ def distributed(found: Iterable[Charge], distribution: Distribution) -> list[Cha
     return result
 
 
-def _priced(line: UsageLine | CapacityLine, kind: Kind, owner: Owner) -> Charge:
+def _priced(line: UsageLine | CapacityLine, pool: Pool, kind: Kind, owner: Owner) -> Charge:
     price = line.price
     listed = cost(line.micro_gpu_ms, price.listed)
     contracted = listed if price.contracted is None else cost(line.micro_gpu_ms, price.contracted)
     effective = contracted if price.effective is None else cost(line.micro_gpu_ms, price.effective)
     return Charge(
         kind=kind,
-        pool=Pool(cluster=line.cluster, gpu_model=line.gpu_model, day=line.day),
+        pool=pool,
         owner=owner,
         micro_gpu_ms=line.micro_gpu_ms,
         list_cost=listed,

@@ -16,6 +16,7 @@ from analytics.chargeback.capacity import Kind
 from analytics.chargeback.distribution import IDLE, UNALLOCATED, Charge, Distribution, Pool
 from analytics.chargeback.stays import Owner
 from domain.calendar import Period
+from domain.money import PARTS, Exact
 
 # Who bears lost work that nobody bears, or whose preemptor is not known.
 PREEMPTED: Final = "__preempted__"
@@ -115,7 +116,7 @@ def _shared(
         for cost in extras.shared:
             if cost.holds(day):
                 weights = _weights(cost.by, used[day.label], agreed[day.label])
-                yield from _parts(cost, day.label, Fraction(cost.monthly) * of_day, weights)
+                yield from _parts(cost, day.label, PARTS * Fraction(cost.monthly) * of_day, weights)
 
 
 def _weights(by: SharedBy, used: Mapping[str, int], agreed: Mapping[str, int]) -> Mapping[str, int]:
@@ -163,22 +164,22 @@ class _Prices:
     """Mean list, contracted and effective price of held time: of a pool's day, else of all of its days."""
 
     def __init__(self, found: Iterable[Charge]) -> None:
-        self._sums: dict[tuple[str, str, str], list[Fraction]] = {}
+        self._sums: dict[tuple[str, str, str], list[Exact]] = {}
         for charge in found:
             if charge.kind is Kind.HELD:
                 for day in (charge.pool.day, ""):
                     self._add((charge.pool.cluster, charge.pool.gpu_model, day), charge)
 
     def of(self, pool: Pool) -> _Rates:
-        """Per micro-GPU-millisecond; 0 where nothing of the pool was held in the period."""
+        """Parts per micro-GPU-millisecond; 0 where nothing of the pool was held in the period."""
         for day in (pool.day, ""):
             sums = self._sums.get((pool.cluster, pool.gpu_model, day))
             if sums is not None and sums[0]:
-                return sums[1] / sums[0], sums[2] / sums[0], sums[3] / sums[0]
+                listed, contracted, effective = (Fraction(cost) / sums[0] for cost in sums[1:])
+                return listed, contracted, effective
         return Fraction(), Fraction(), Fraction()
 
     def _add(self, key: tuple[str, str, str], charge: Charge) -> None:
-        sums = self._sums.setdefault(key, [Fraction()] * 4)
-        time = Fraction(charge.micro_gpu_ms)
-        amounts = (time, charge.list_cost, charge.contracted_cost, charge.effective_cost)
+        sums = self._sums.setdefault(key, [0] * 4)
+        amounts = (charge.micro_gpu_ms, charge.list_cost, charge.contracted_cost, charge.effective_cost)
         self._sums[key] = [total + amount for total, amount in zip(sums, amounts, strict=True)]

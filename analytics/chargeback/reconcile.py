@@ -79,22 +79,20 @@ def _money(statement: MonthStatement, own: Sequence[Line]) -> Iterator[Check]:
 
 
 def _causes(statement: MonthStatement, own: Sequence[Line], set_aside: str) -> Iterator[Check]:
-    held = [line for line in own if line.row.kind == Kind.HELD]
-    told = sum(sum(line.causes.values()) for line in held)
-    time = sum(line.row.micro_gpu_ms for line in held)
-    wrong = [
-        line
-        for line in held
-        if sum(line.causes.values()) > line.row.micro_gpu_ms or min(line.causes.values(), default=0) < 0
-    ]
+    told = time = late = wrong = 0
+    for line in own:
+        if line.row.kind != Kind.HELD:
+            continue
+        known = sum(line.causes.values())
+        told += known
+        time += line.row.micro_gpu_ms
+        late += line.row.micro_gpu_ms - known if line.row.team != set_aside else 0
+        wrong += known > line.row.micro_gpu_ms or min(line.causes.values(), default=0) < 0
     yield Check(
         name="causes", left=str(told), right=str(time), holds=not wrong,
         words="waste + useful + unknown = held, in every line, or less where a cause is not known yet"
-        + (f": {len(wrong)} lines have more" if wrong else ""),
+        + (f": {wrong} lines have more" if wrong else ""),
     )  # fmt: skip
-    late = sum(
-        line.row.micro_gpu_ms - sum(line.causes.values()) for line in held if line.row.team != set_aside
-    )
     yield Check(
         name="causes_known", left=str(late), right="0", holds=late == 0 and not statement.no_causes_because,
         words="all held time has a cause"

@@ -14,23 +14,22 @@ from dataclasses import dataclass, field, fields
 from decimal import Decimal
 from enum import StrEnum
 from fractions import Fraction
-from functools import lru_cache
-from typing import Final
+from operator import itemgetter
+from typing import Final, TypeAlias
 
 from analytics.chargeback.capacity import Hours, Kind
 from analytics.chargeback.distribution import Charge, Distribution, Pool
 from analytics.chargeback.usage import Unknown
 from domain.calendar import Period
 from domain.errors import UsageError
-from domain.money import MICRO_GPU_MS_PER_GPU_HOUR, Currency, Exact, Price, apportion
+from domain.money import MICRO_GPU_MS_PER_GPU_HOUR, PARTS, Currency, Exact, Price, apportion
 
 # Kinds whose time and costs are written positive in charges, and negative in rows.
 TAKEN_OFF: Final = frozenset({Kind.OVERLAP, Kind.PREEMPTION_CREDIT})
 # Money without GPU-time: no price of a pool.
 _BESIDE: Final = frozenset({Kind.SHARED, Kind.PREEMPTION_CREDIT, Kind.PREEMPTION_CHARGE})
-# Amounts are summed and compared in these parts of a currency unit: whole numbers at any price of at most
-# twelve decimals, at a tenth of what fractions cost. A share of idle capacity may still be a fraction.
-_PARTS: Final = MICRO_GPU_MS_PER_GPU_HOUR * 10**12
+# Team, kind, cluster, project, user, queue, model: the team first, by which a day is split.
+_Key: TypeAlias = tuple[str, ...]
 
 
 class Billing(StrEnum):
@@ -132,32 +131,33 @@ def statement(
         days: of the period, in order; charges of other days are not read.
         hours: the books' sum by day (`capacity_lines`).
     """
-    by_day: dict[str, dict[tuple[str, ...], _Exact]] = defaultdict(lambda: defaultdict(_Exact))
+    by_day: dict[str, dict[_Key, _Exact]] = defaultdict(lambda: defaultdict(_Exact))
     for charge in found:
         by_day[charge.pool.day][_key(charge)].add(charge)
     rows: list[Row] = []
+    make = _Rows(terms)
     # Where nobody agreed on another price than the list's, the three costs are one.
-    costs = 1 if all(len(set(row.costs)) == 1 for rows in by_day.values() for row in rows.values()) else 3
+    costs = 1 if all(row.costs_are_one for rows in by_day.values() for row in rows.values()) else 3
     taken_off = tuple(_Rounding(terms.currency) for _ in range(costs))
     books = {-1: taken_off, 1: tuple(_Rounding(terms.currency, less) for less in taken_off)}
     for day in days:
+        of_keys = sorted(by_day[day.label].items(), key=itemgetter(0))
         of_day: dict[int, list[Row]] = {}
         for sign, rounding in books.items():
             exact = {
-                key: amounts for key, amounts in by_day[day.label].items()
-                if (key[1] in TAKEN_OFF) == (sign < 0)
+                key: amounts for key, amounts in of_keys if (key[1] in TAKEN_OFF) == (sign < 0)
             }  # fmt: skip
             columns = [
                 each.day({key: amounts.costs[place] for key, amounts in exact.items()})
                 for place, each in enumerate(rounding)
             ]
             of_day[sign] = [
-                _row(
+                make.row(
                     key,
                     [sign * column[key] for column in columns] * (3 // costs),
-                    terms, day=day.label, amounts=exact[key], sign=sign,
+                    day=day.label, amounts=exact[key], sign=sign,
                 )
-                for key in sorted(exact)
+                for key in exact
             ]  # fmt: skip
         rows += of_day[1] + of_day[-1]
     return Statement(
@@ -167,23 +167,27 @@ def statement(
         hours=sum((hours or {}).values(), Hours()),
         unknown=tuple(unknown),
         average_prices=_average_prices(by_day),
-        exact_costs=_exact_costs(by_day, terms.currency),
+        exact_costs=_exact_costs(by_day, terms.currency, costs),
     )
 
 
 def _exact_costs(
-    by_day: Mapping[str, Mapping[tuple[str, ...], "_Exact"]], currency: Currency
+    by_day: Mapping[str, Mapping[_Key, "_Exact"]], currency: Currency, costs: int
 ) -> tuple[Decimal, ...]:
-    sums: list[Exact] = [0, 0, 0]
-    for rows in by_day.values():
-        for key, amounts in rows.items():
-            sign = -1 if key[1] in TAKEN_OFF else 1
-            for place, cost in enumerate(amounts.costs):
-                sums[place] += sign * cost
-    return tuple(currency.round(Fraction(total) / _PARTS) for total in sums)
+    """Of the three costs, of which only the first ones differ, what all rows come to."""
+
+    def total(place: int) -> Exact:
+        return sum(
+            -amounts.costs[place] if key[1] in TAKEN_OFF else amounts.costs[place]
+            for rows in by_day.values()
+            for key, amounts in rows.items()
+        )
+
+    sums = [currency.round(Fraction(total(place)) / PARTS) for place in range(costs)]
+    return tuple(sums * (3 // costs))
 
 
-def _average_prices(by_day: Mapping[str, Mapping[tuple[str, ...], "_Exact"]]) -> dict[Pool, Fraction]:
+def _average_prices(by_day: Mapping[str, Mapping[_Key, "_Exact"]]) -> dict[Pool, Fraction]:
     found: dict[Pool, Fraction] = {}
     for day, rows in by_day.items():
         sums: dict[tuple[str, str], list[Exact]] = {}
@@ -196,7 +200,7 @@ def _average_prices(by_day: Mapping[str, Mapping[tuple[str, ...], "_Exact"]]) ->
         for (cluster, gpu_model), (time, cost) in sums.items():
             if time > 0:
                 pool = Pool(cluster=cluster, gpu_model=gpu_model, day=day)
-                found[pool] = Fraction(cost) / (_PARTS * time)
+                found[pool] = Fraction(cost) / (PARTS * time)
     return found
 
 
@@ -235,26 +239,25 @@ class _Exact:
 
     def __init__(self) -> None:
         self.micro_gpu_ms = 0
-        self.prices: set[Price] = set()
+        self.prices: tuple[Price, ...] = ()
         self.costs: tuple[Exact, Exact, Exact] = (0, 0, 0)
 
+    @property
+    def costs_are_one(self) -> bool:
+        """Whether the three costs are the same amount."""
+        listed, contracted, effective = self.costs
+        return listed == contracted == effective
+
     def add(self, charge: Charge) -> None:
-        listed = contracted = effective = _in_parts(charge.list_cost)
-        # Where a site pays the list price the three are one.
-        if charge.contracted_cost is not charge.list_cost:
-            contracted = effective = _in_parts(charge.contracted_cost)
-        if charge.effective_cost is not charge.contracted_cost:
-            effective = _in_parts(charge.effective_cost)
-        before = self.costs
+        listed, contracted, effective = self.costs
         self.micro_gpu_ms += charge.micro_gpu_ms
-        if charge.price is not None:
-            self.prices.add(charge.price)
-        self.costs = (before[0] + listed, before[1] + contracted, before[2] + effective)
-
-
-def _in_parts(amount: Fraction) -> Exact:
-    factor, rest = divmod(_PARTS, amount.denominator)
-    return amount * _PARTS if rest else amount.numerator * factor
+        if charge.price is not None and charge.price not in self.prices:
+            self.prices += (charge.price,)
+        self.costs = (
+            listed + charge.list_cost,
+            contracted + charge.contracted_cost,
+            effective + charge.effective_cost,
+        )
 
 
 class _Rounding:
@@ -270,18 +273,18 @@ class _Rounding:
         self._taken_off = taken_off
         self.exact: Exact = 0
         self.given = 0
-        self._by_team: dict[tuple[str, ...], Exact] = defaultdict(int)
-        self._by_row: dict[tuple[str, ...], Exact] = defaultdict(int)
+        self._by_team: dict[_Key, Exact] = defaultdict(int)
+        self._by_row: dict[_Key, Exact] = defaultdict(int)
 
-    def day(self, costs: Mapping[tuple[str, ...], Exact]) -> dict[tuple[str, ...], int]:
+    def day(self, costs: Mapping[_Key, Exact]) -> dict[_Key, int]:
         """The next day's rows, minor units, of costs in parts of a currency unit."""
         self.exact += sum(costs.values())
         before, self.given = self.given, self._minor()
-        teams: dict[tuple[str, ...], dict[tuple[str, ...], Exact]] = defaultdict(dict)
+        teams: dict[_Key, dict[_Key, Exact]] = defaultdict(dict)
         minor_units = 10**self._currency.digits
         for key, amount in costs.items():
             teams[key[:1]][key] = amount * minor_units
-        sums: dict[tuple[str, ...], Exact] = {team: sum(rows.values()) for team, rows in teams.items()}
+        sums: dict[_Key, Exact] = {team: sum(rows.values()) for team, rows in teams.items()}
         given = _carrying(self.given - before, sums, self._by_team)
         return {
             key: part
@@ -291,59 +294,54 @@ class _Rounding:
 
     def _minor(self) -> int:
         if self._taken_off is None:
-            return self._currency.minor(Fraction(self.exact) / _PARTS)
+            return self._currency.minor(Fraction(self.exact) / PARTS)
         left = self.exact - self._taken_off.exact
-        return self._currency.minor(Fraction(left) / _PARTS) + self._taken_off.given
+        return self._currency.minor(Fraction(left) / PARTS) + self._taken_off.given
 
 
-def _carrying(
-    total: int, exact: Mapping[tuple[str, ...], Exact], carried: dict[tuple[str, ...], Exact]
-) -> dict[tuple[str, ...], int]:
-    parts = apportion(total, exact, carried, unit=_PARTS)
+def _carrying(total: int, exact: Mapping[_Key, Exact], carried: dict[_Key, Exact]) -> dict[_Key, int]:
+    parts = apportion(total, exact, carried, unit=PARTS)
     for name, part in parts.items():
-        carried[name] += exact[name] - part * _PARTS
+        carried[name] += exact[name] - part * PARTS
     return parts
 
 
-def _key(charge: Charge) -> tuple[str, ...]:
-    """Team, kind, cluster, project, user, queue, model: the team first, by which a day is split."""
-    owner = charge.owner
-    return (
-        owner.team,
-        charge.kind,
-        charge.pool.cluster,
-        owner.project,
-        owner.user,
-        owner.queue,
-        charge.pool.gpu_model,
-    )
+def _key(charge: Charge) -> _Key:
+    owner, pool = charge.owner, charge.pool
+    return owner.team, charge.kind, pool.cluster, owner.project, owner.user, owner.queue, pool.gpu_model
 
 
-@lru_cache(maxsize=1024)
-def _reference(price: Price) -> str:
-    return price.reference
+class _Rows:
+    """Makes rows; those of the same prices have the references of these in common."""
 
+    def __init__(self, terms: Terms) -> None:
+        self._amount = terms.currency.amount
+        self._billed = terms.billing is Billing.CHARGEBACK
+        self._zero = terms.currency.amount(0)
+        self._references: dict[tuple[Price, ...], _Key] = {}
 
-def _row(
-    key: tuple[str, ...], minor: list[int], terms: Terms, *, day: str, amounts: _Exact, sign: int
-) -> Row:
-    team, kind, cluster, project, user, queue, gpu_model = key
-    listed = contracted = effective = terms.currency.amount(minor[0])
-    if not minor[0] == minor[1] == minor[2]:
-        contracted, effective = map(terms.currency.amount, minor[1:])
-    return Row(
-        day=day,
-        micro_gpu_ms=sign * amounts.micro_gpu_ms,
-        kind=kind,
-        cluster=cluster,
-        team=team,
-        project=project,
-        user=user,
-        queue=queue,
-        gpu_model=gpu_model,
-        list_cost=listed,
-        contracted_cost=contracted,
-        effective_cost=effective,
-        billed_cost=effective if terms.billing is Billing.CHARGEBACK else effective * 0,
-        prices=tuple(sorted(map(_reference, amounts.prices))),
-    )
+    def row(self, key: _Key, minor: list[int], *, day: str, amounts: _Exact, sign: int) -> Row:
+        team, kind, cluster, project, user, queue, gpu_model = key
+        listed = contracted = effective = self._amount(minor[0])
+        if not minor[0] == minor[1] == minor[2]:
+            contracted, effective = map(self._amount, minor[1:])
+        prices = self._references.get(amounts.prices)
+        if prices is None:
+            prices = tuple(sorted(price.reference for price in amounts.prices))
+            self._references[amounts.prices] = prices
+        return Row(
+            day=day,
+            micro_gpu_ms=sign * amounts.micro_gpu_ms,
+            kind=kind,
+            cluster=cluster,
+            team=team,
+            project=project,
+            user=user,
+            queue=queue,
+            gpu_model=gpu_model,
+            list_cost=listed,
+            contracted_cost=contracted,
+            effective_cost=effective,
+            billed_cost=effective if self._billed else self._zero,
+            prices=prices,
+        )

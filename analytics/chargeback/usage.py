@@ -1,7 +1,7 @@
 """What was held: pods' stays on nodes, cut where the day, the price, the node or the team changes."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -46,7 +46,8 @@ def usage_lines(stays: Stays, cutter: Cutter) -> tuple[list[UsageLine], list[Unk
     Raises:
         PolicyError: the price book has no price for a stay.
     """
-    return lines_of(by_frame(stays, cutter), stays.skus, cutter), not_known(stays, cutter)
+    lines = lines_of(by_frame(stays, cutter), stays.skus, cutter)
+    return sorted(lines, key=_order), not_known(stays, cutter)
 
 
 def by_frame(stays: Stays, cutter: Cutter) -> pl.DataFrame:
@@ -102,9 +103,9 @@ def neighbours_joined(found: Iterable[Unknown]) -> list[Unknown]:
     return joined
 
 
-def lines_of(summed: pl.DataFrame, skus: Sequence[Sku], cutter: Cutter) -> list[UsageLine]:
+def lines_of(summed: pl.DataFrame, skus: Sequence[Sku], cutter: Cutter) -> Iterator[UsageLine]:
     """
-    The lines of rows as `by_frame` gives them, in order.
+    The lines of rows as `by_frame` gives them, in any order.
 
     Raises:
         PolicyError: the price book has no price for one of them.
@@ -112,24 +113,21 @@ def lines_of(summed: pl.DataFrame, skus: Sequence[Sku], cutter: Cutter) -> list[
     prices: dict[Price, int] = {}
     told: dict[tuple[int, int], tuple[str, str, int]] = {}
     held: dict[tuple[str, tuple[str, ...], tuple[str, str, int]], int] = defaultdict(int)
-    for cluster, *of, sku_no, number, amount in summed.iter_rows():
+    for cluster, *owner, sku_no, number, amount in summed.iter_rows():
         of_frame = told.get((sku_no, number))
         if of_frame is None:
             frame, sku = cutter.frames[number], skus[sku_no]
             model = sku.gpu_model if frame.stretch is None else frame.stretch.sku.gpu_model
             price_no = prices.setdefault(cutter.price(frame, sku), len(prices))
             of_frame = told[sku_no, number] = (model, frame.day, price_no)
-        held[cluster, tuple(of), of_frame] += amount
-    numbered, owners = list(prices), {of: _owner(*of) for _, of, _ in held}
-    lines = [
-        UsageLine(
-            cluster=cluster, owner=owners[of], gpu_model=model, day=day, price=numbered[price_no],
-            micro_gpu_ms=amount,
-        )
-        for (cluster, of, (model, day, price_no)), amount in held.items()
-        if amount
-    ]  # fmt: skip
-    return sorted(lines, key=_order)
+        held[cluster, tuple(owner), of_frame] += amount
+    numbered, owners = list(prices), {of: _owner(*of) for of in {of for _, of, _ in held}}
+    for (cluster, of, (model, day, price_no)), amount in held.items():
+        if amount:
+            yield UsageLine(
+                cluster=cluster, owner=owners[of], gpu_model=model, day=day, price=numbered[price_no],
+                micro_gpu_ms=amount,
+            )  # fmt: skip
 
 
 def _owner(team: str, project: str, user: str, queue: str) -> Owner:

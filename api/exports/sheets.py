@@ -71,6 +71,7 @@ def _price_book(prices: Mapping[str, Price]) -> Table:
         ),
         Column(name="valid_from", kind=Kind.INSTANT),
         Column(name="valid_to", kind=Kind.INSTANT),
+        Column(name="note"),
     ]
     rows = [
         (
@@ -86,6 +87,7 @@ def _price_book(prices: Mapping[str, Price]) -> Table:
             price.effective_price,
             price.valid_from_ms,
             price.valid_to_ms,
+            price.note,
         )
         for reference, price in prices.items()
     ]

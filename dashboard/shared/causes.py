@@ -29,6 +29,13 @@ _CAUSES: Final = (
         ),
     ),
     (
+        ("learnt of a closed month",),
+        Cause(
+            plainly="a closed month would be another one now, and no correction says so",
+            remedy="The next close tells by how many GPU-hours; keep facts longer (keeping.retention).",
+        ),
+    ),
+    (
         ("malformed", "utf-8", "not JSON"),
         Cause(plainly="this is not JSON", remedy=RECORD_AGAIN),
     ),

@@ -13,7 +13,7 @@ from analytics.chargeback.statement import Row, Statement, Terms, rolled_up
 from analytics.chargeback.stays import NodeStretch, Owner, Stay, Stays
 from analytics.chargeback.usage import usage_lines
 from domain.calendar import Unit, cut, month
-from domain.money import MICRO_GPU_MS_PER_GPU_HOUR, Currency, Price, PriceBook, Sku, cost
+from domain.money import MICRO_GPU_MS_PER_GPU_HOUR, PARTS, Currency, Price, PriceBook, Sku, cost
 from domain.quantity import MICRO_PER_GPU
 from domain.window import Window, parse_instant
 from tests.cases.replay import Json
@@ -75,7 +75,7 @@ def priced_lines(held: Stay, *prices: Price) -> list[Json]:
         {
             "gpu_hours": Fraction(line.micro_gpu_ms, MICRO_GPU_MS_PER_GPU_HOUR),
             "usd_per_gpu_hour": str(line.price.listed),
-            "cost_usd": str(USD.currency.round(cost(line.micro_gpu_ms, line.price.listed))),
+            "cost_usd": str(USD.currency.round(Fraction(cost(line.micro_gpu_ms, line.price.listed)) / PARTS)),
         }
         for line in lines
     ]

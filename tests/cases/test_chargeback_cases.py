@@ -19,7 +19,7 @@ from analytics.chargeback.stays import Owner
 from api.answers import Question
 from domain.calendar import Period, billing_zone, month
 from domain.errors import RefusedError
-from domain.money import MICRO_GPU_MS_PER_GPU_HOUR
+from domain.money import MICRO_GPU_MS_PER_GPU_HOUR, PARTS
 from domain.window import FixedClock, parse_instant
 from service.answers import Answers
 from service.refresh import Refresher
@@ -99,7 +99,7 @@ def test_c04_parts_sum_to_the_invoice() -> None:
 
 
 def _charge(kind: Kind, team: str, gpu_hours: Fraction, cost: str) -> Charge:
-    amount = Fraction(cost)
+    amount = PARTS * Fraction(cost)
     return Charge(
         kind=kind, pool=Pool(cluster="c", gpu_model="any", day=DAY), owner=Owner(team=team),
         micro_gpu_ms=int(gpu_hours * MICRO_GPU_MS_PER_GPU_HOUR),

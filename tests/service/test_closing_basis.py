@@ -29,7 +29,10 @@ def test_whatever_a_month_rests_on_is_looked_at() -> None:
     for change in (
         "update holding set released_ms = released_ms + 1 where workload_uid = 'r0'",
         "update workload set team = 'green' where workload_uid = 'b0'",
+        "update workload set project = 'p' where workload_uid = 'r1'",
+        "update workload set skewed = 'bound before the submission' where workload_uid = 'b1'",
         "update waste_piece set cause = 'idle' where workload_uid = 'r1'",
+        "update waste_piece set known_ms = $at_ms where workload_uid = 'r1'",
         "update node_span set schedulable = false",
         SHARE,
         EVICTION,
@@ -41,9 +44,24 @@ def test_whatever_a_month_rests_on_is_looked_at() -> None:
         found.append(_basis(books, hours(0), hours(MONTH)))
     assert len(set(found)) == len(found)
     # The month after it rests on none of what lies in this one alone.
+    ended = "update workload set open_until_ms = $at_ms where workload_uid = 'r0'"
+    with books.transaction() as connection:
+        connection.execute(ended, {"at_ms": hours(11)})
     later = _basis(books, hours(MONTH), hours(NEXT))
     with books.transaction() as connection:
         connection.execute("delete from share_span")
         connection.execute("delete from eviction")
+        connection.execute("delete from waste_piece where workload_uid = 'r0'")
+        connection.execute("delete from holding where workload_uid = 'r0'")
+        connection.execute("update workload set team = 'blue' where workload_uid = 'r0'")
     assert _basis(books, hours(MONTH), hours(NEXT)) == later
+    # But on whose work it was of which something became known in it.
+    with books.transaction() as connection:
+        connection.execute(
+            "update waste_piece set known_ms = $at_ms where workload_uid = 'r1'", {"at_ms": hours(MONTH + 1)}
+        )
+    known = _basis(books, hours(MONTH), hours(NEXT))
+    with books.transaction() as connection:
+        connection.execute("update workload set team = 'blue' where workload_uid = 'r1'")
+    assert len({later, known, _basis(books, hours(MONTH), hours(NEXT))}) == 3
     books.close()

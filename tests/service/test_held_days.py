@@ -98,6 +98,20 @@ def test_what_is_learnt_drops_the_days_that_it_is_about(store: Store) -> None:
     assert keep_days(store, AGREED, as_of_ms=NEXT) == 28
 
 
+def test_rows_of_teams_come_from_kept_days_as_from_facts(store: Store) -> None:
+    books = october()
+    for number, user in enumerate(("ann", "bob"), start=2):
+        hold(books, f"w{number}", hours(5 * 24), hours(7 * 24 + number), team="birch", user_name=user)
+    rewritten(store, [books])
+    facts = settled(store, AGREED, MONTH, of_teams=True)
+    keep_days(store, AGREED, as_of_ms=NEXT)
+    found = settled(store, AGREED, MONTH, of_teams=True)
+    assert found == facts
+    [sixth] = [line.row for line in found.lines if (line.row.team, line.row.day) == ("birch", "2026-10-06")]
+    assert sixth.user == ""
+    assert sixth.gpu_hours == 48
+
+
 def test_days_are_added_up_anew_where_nodes_or_prices_of_the_day_are_others(store: Store) -> None:
     rewritten(store, [october()])
     keep_days(store, AGREED, as_of_ms=NEXT)

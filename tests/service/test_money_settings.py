@@ -128,8 +128,32 @@ def test_what_was_bought_is_written_off_by_the_hour(tmp_path: Path) -> None:
     whole, slice_ = read_prices(file)
     assert (whole.price(UTC).listed, slice_.list) == (Decimal("1.250000"), Decimal("0.2"))
     assert (slice_.price(UTC).pool, slice_.price(UTC).mig_profile) == ("slices-*", "1g.5gb")
-    file.write_text("valid_from,purchase,years\n2026-01-01,9,\n")
-    with pytest.raises(SettingsError, match="expected either list, or purchase and years above 0"):
+    note = "35064 a GPU, written off over 4 years of 8766 hours, and 0.25 an hour for running it"
+    assert (whole.price(UTC).note, slice_.price(UTC).note) == (note, "")
+    # In YAML too; all hours of five years come to the purchase, to the cent.
+    [bought] = money(
+        tmp_path, prices=[{"valid_from": "2026-01-01", "purchase": 31_999.99, "years": 5}]
+    ).book.prices
+    assert round(bought.listed * 5 * 8766, 2) == Decimal("31999.99")
+
+
+@pytest.mark.parametrize(
+    ("amounts", "says"),
+    [
+        (",9,", "row 1, the row = .*expected either list, or purchase and years above 0"),
+        (",nan,4", "either list, or purchase"),
+        (",inf,4", "either list, or purchase"),
+        (",9,0", "either list, or purchase"),
+        (",-9,4", "either list, or purchase"),
+        ("2.50,9,4", "either list, or purchase"),
+        (",1e30,4", "a purchase over years that is an amount per GPU-hour"),
+        (",dear,4", "an amount per GPU-hour"),
+    ],
+)
+def test_what_cannot_be_written_off_is_named(tmp_path: Path, amounts: str, says: str) -> None:
+    file = tmp_path / "prices.csv"
+    file.write_text(f"valid_from,list,purchase,years\n2026-01-01,{amounts}\n")
+    with pytest.raises(SettingsError, match=says):
         read_prices(file)
 
 

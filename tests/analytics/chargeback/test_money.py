@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from domain.errors import PolicyError
 from domain.money import (
     MICRO_GPU_MS_PER_GPU_HOUR,
+    PARTS,
     CapacityType,
     Currency,
     Price,
@@ -107,7 +108,7 @@ def test_the_minor_unit_of_a_currency_is_that_of_iso_4217(code: str, digits: int
 
 def test_a_third_of_an_hour_three_times_is_an_hour() -> None:
     # 20 minutes at 1.00 are no finite decimal.
-    assert 3 * cost(MICRO_GPU_MS_PER_GPU_HOUR // 3, Decimal("1.00")) == 1
+    assert 3 * cost(MICRO_GPU_MS_PER_GPU_HOUR // 3, Decimal("1.00")) == PARTS
 
 
 @given(st.lists(st.tuples(st.sets(st.sampled_from("abc"), min_size=1), st.integers(0, 50)), min_size=1))

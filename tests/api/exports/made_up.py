@@ -23,6 +23,7 @@ PRICE = Price(
     gpu_model="H100",
     pool="spare-*",
     mig_profile="1g.10gb",
+    note="what was bought",
 )
 AGREED = Agreement(
     currency=Currency.of("EUR"),

@@ -165,6 +165,7 @@ def test_the_workbook_has_its_sheets_and_totals_that_equal_the_statement() -> No
     (price,) = sheet_table(content, "price book", begins="reference")
     assert (price["gpu_model"], price["list"], price["effective"]) == ("H100", 2.5, 2)
     assert (price["pool"], price["mig_profile"]) == ("spare-*", "1g.10gb")
+    assert price["note"] == "what was bought"
     assert sheet_table(content, "reconciliation", begins="check")[0]["holds"] is True
     assert ("version of price_book", "abc") in [tuple(row) for row in sheet(content, "method")]
     assert sheet_table(content, "detail", begins="month")[0]["day"].date() == date(2026, 10, 1)
@@ -250,14 +251,16 @@ def test_columns_of_the_detail_say_what_they_are() -> None:
 
 
 @pytest.mark.long
-def test_a_million_rows_are_written_within_little_memory() -> None:
+@pytest.mark.timeout(300)
+def test_many_rows_are_written_within_little_memory() -> None:
     import tracemalloc
 
     columns = [Column(name="team"), Column(name="cost", kind=Kind.DECIMAL, digits=2)]
     for write in (comma_separated, parquet):
         tracemalloc.start()
-        size = sum(map(len, write(Table(columns=columns, rows=counted([0], 1_000_000)))))
+        size = sum(map(len, write(Table(columns=columns, rows=counted([0], 300_000)))))
         _, peak = tracemalloc.get_traced_memory()
         tracemalloc.stop()
-        assert size > 2_000_000
-        assert peak < 64 * 1024**2
+        assert size > 1_000_000
+        # As a list they would take 70 MB.
+        assert peak < 48 * 1024**2
