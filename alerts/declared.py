@@ -5,8 +5,9 @@ Those about work are declared with their metric; those about the ledger itself s
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
+from operator import itemgetter
 from typing import Final
 
 from alerts.wording import Links, Words, filled, in_words, quoted
@@ -68,7 +69,8 @@ class Reading:
     What an alert found for one identity.
 
     `labels` are those that are sent; `identity` is the part that differs. `breaches` is None, with
-    the reason, where the value or its limit is not known.
+    the reason, where the value or its limit is not known. `count` is how many it is about, and `example`
+    names one of them, where the alert tells that and it is known.
     """
 
     labels: Mapping[str, str]
@@ -77,6 +79,8 @@ class Reading:
     limit: float | None
     breaches: bool | None
     because: str = ""
+    count: float | None = None
+    example: str = ""
 
 
 def declared(registry: Mapping[str, Metric]) -> tuple[Declared, ...]:
@@ -100,18 +104,31 @@ def labels(alert: Declared, identity: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def annotations(
-    alert: Declared, identity: Mapping[str, str], value: float, limit: float, links: Links
-) -> dict[str, str]:
-    """The annotations of an alert, as Prometheus would fill them in."""
+def annotations(alert: Declared, found: Reading, links: Links) -> dict[str, str]:
+    """The annotations of an alert that breaches, as Prometheus would fill them in; and an example."""
+    assert found.value is not None, "a breach has a value"
+    assert found.limit is not None, "a breach has a limit"
     rule, words = alert.rule, alert.words
-    fill = in_words(identity, words.write(value), words.write(limit))
+    numbers = {
+        "value": words.write(found.value),
+        "limit": words.write(found.limit),
+        "number": Words.WHOLE.write(found.value),
+        "count": "" if found.count is None else Words.NUMBER.write(found.count),
+    }
+    fill = in_words(found.identity, numbers)
     return {
         "summary": filled(rule.summary, fill),
         "description": filled(alert.meaning, fill),
         "runbook_url": runbook_url(alert, links),
-        "dashboard_url": f"{links.dashboard_url}/{filled(rule.link, quoted(identity))}",
+        "dashboard_url": f"{links.dashboard_url}/{filled(rule.link, quoted(found.identity))}",
+        **{name: filled(text, fill) for name, text in rule.facts.items()},
+        **({rule.example: found.example} if rule.example and found.example else {}),
     }
+
+
+def read_by(alert: Declared) -> tuple[str, ...]:
+    """What must be measured for an alert: its own value, the gauge of its limit, and of its count."""
+    return tuple(name for name in (alert.source, alert.rule.limit.gauge, alert.rule.counted) if name)
 
 
 def runbook_url(alert: Declared, links: Links) -> str:
@@ -161,11 +178,24 @@ def readings(alert: Declared, samples: Mapping[str, Sequence[Sample]], policy: P
     for sample in samples.get(alert.source, ()):
         if rule.match.items() <= sample.labels.items() and sample.labels.keys() >= set(rule.identity):
             found.setdefault(tuple(sample.labels[name] for name in rule.identity), []).append(sample)
-    limits = _limits(alert, samples, policy)
+    limits, counts = _limits(alert, samples, policy), _counts(alert, samples)
     return [
-        _reading(alert, dict(zip(rule.identity, key, strict=True)), members, limits)
+        replace(
+            _reading(alert, dict(zip(rule.identity, key, strict=True)), members, limits),
+            count=counts.get(key),
+        )
         for key, members in found.items()
     ]
+
+
+def _counts(alert: Declared, samples: Mapping[str, Sequence[Sample]]) -> dict[tuple[str, ...], float]:
+    """How many each alert is about, by its identity."""
+    counted = samples.get(alert.rule.counted, ())
+    return {
+        tuple(sample.labels[name] for name in alert.rule.identity): sample.value
+        for sample in counted
+        if sample.value is not None
+    }
 
 
 def _limits(
@@ -191,9 +221,9 @@ def _reading(
     limits: Mapping[tuple[str, ...], float],
 ) -> Reading:
     rule = alert.rule
-    values = [sample.value for sample in members if sample.value is not None]
+    known = [(sample.value, sample.example) for sample in members if sample.value is not None]
     worst = min if rule.comparison is Comparison.BELOW else max
-    value = worst(values) if values else None
+    value, example = worst(known, key=itemgetter(0)) if known else (None, "")
     limit = limits.get(tuple(identity[name] for name in rule.limit.on))
     breaches, because = None, members[0].undefined_because if value is None else UNKNOWN_LIMIT
     if value is not None and limit is not None:
@@ -207,6 +237,7 @@ def _reading(
         limit=limit,
         breaches=breaches,
         because=because,
+        example=example,
     )
 
 

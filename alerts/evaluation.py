@@ -133,8 +133,16 @@ class Evaluation:
         return Heard.GONE, "there is no such series any more"
 
     def _stale(self, declared: Declared, labels: Mapping[str, str]) -> str:
-        """Why what is measured of its cluster says nothing; of the ledger itself everything counts."""
-        return self.stale.get(labels.get("cluster", ""), "") if declared.metric is not None else ""
+        """
+        Why what is measured of its cluster says nothing; of the ledger itself everything counts.
+
+        What is of no cluster, as a team's budget, rests on all of them.
+        """
+        if declared.metric is None:
+            return ""
+        if "cluster" in declared.rule.identity:
+            return self.stale.get(labels.get("cluster", ""), "")
+        return next(iter(self.stale.values()), "")
 
     def _stepped(
         self,

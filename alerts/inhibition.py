@@ -10,7 +10,7 @@ from typing import Any, Final
 import yaml
 
 from alerts.declared import LEDGER, WORK, Declared
-from domain.alert import Severity
+from domain.alert import AlertRule, Severity
 
 # Values that a site puts in the place of these; a name that cannot exist fails loudly, not silently.
 _RECEIVERS: Final = {"on-call": "on-call", "team": "teams", "watchdog": "dead-mans-switch"}
@@ -31,14 +31,24 @@ def inhibitions(alerts: Sequence[Declared]) -> list[dict[str, Any]]:
 
 def _of_the_ledger(alerts: Sequence[Declared]) -> Iterator[dict[str, Any]]:
     # By their names: a site has other alerts in the same Alertmanager, which know nothing of the ledger.
-    of_work = "|".join(alert.rule.name for alert in alerts if alert.about == WORK)
+    of_work = [alert.rule for alert in alerts if alert.about == WORK]
     for alert in alerts:
         if alert.about == LEDGER and alert.rule.severity is Severity.CRITICAL:
-            yield {
-                "source_matchers": [f'alertname="{alert.rule.name}"'],
-                "target_matchers": [f'alertname=~"{of_work}"'],
-                **({"equal": list(alert.rule.identity)} if alert.rule.identity else {}),
-            }
+            told_by = alert.rule.identity
+            alike = [rule for rule in of_work if {*told_by} <= {*rule.identity}]
+            yield _silences(alert.rule, alike, told_by)
+            # What is of no cluster, as a team's budget, rests on all of them: any that is stale is enough.
+            if wider := [rule for rule in of_work if rule not in alike]:
+                yield _silences(alert.rule, wider, ())
+
+
+def _silences(louder: AlertRule, rules: Sequence[AlertRule], equal: Sequence[str]) -> dict[str, Any]:
+    names = "|".join(rule.name for rule in rules)
+    return {
+        "source_matchers": [f'alertname="{louder.name}"'],
+        "target_matchers": [f'alertname=~"{names}"'],
+        **({"equal": list(equal)} if equal else {}),
+    }
 
 
 def _of_work(alerts: Sequence[Declared]) -> Iterator[dict[str, Any]]:

@@ -70,7 +70,11 @@ class Rhythm:
 
     @property
     def retention_ms(self) -> int:
-        """For how long what resolved is told: an Alertmanager that missed it holds the alert for as long."""
+        """
+        For how long what resolved is known: an Alertmanager that missed it holds the alert for as long.
+
+        Who has taken the end is told it again for a quarter of an hour only, as Prometheus does.
+        """
         return max(RETENTION_MS, self.expire_ms)
 
 
@@ -151,4 +155,8 @@ class Line:
         return is_time and not self._is_past(one, now_ms)
 
     def _is_past(self, one: Told, now_ms: int) -> bool:
-        return one.ends_ms is not None and now_ms - one.ends_ms > self.rhythm.retention_ms
+        if one.ends_ms is None:
+            return False
+        _, taken_ms = self._sent.get(one.identity, (0, None))
+        most_ms = self.rhythm.retention_ms if taken_ms is None else RETENTION_MS
+        return now_ms - one.ends_ms > most_ms

@@ -14,7 +14,7 @@ import yaml
 
 from alerts.declared import Declared, declared, factor, refuse_unknown_limits, runbook_url
 from alerts.exporter import PREFIX
-from alerts.wording import Links, filled, prometheus_duration
+from alerts.wording import Links, Words, filled, prometheus_duration
 from domain.alert import Comparison
 from domain.metric import Metric
 from domain.policy import Policy
@@ -101,6 +101,8 @@ def _records(alert: Declared, registry: Mapping[str, Metric], scale: float) -> I
         # Of several limits the one that is breached first.
         strictest = Comparison.ABOVE if rule.comparison is Comparison.BELOW else Comparison.BELOW
         yield _record(registry[rule.limit.gauge], rule.limit.on, {}, strictest, (rule.window, scale))
+    if rule.counted:
+        yield _record(registry[rule.counted], rule.identity, {}, Comparison.ABOVE, (rule.window, scale))
 
 
 def _record(
@@ -173,7 +175,12 @@ def templates(
 ) -> dict[str, str]:
     """The annotations, for Prometheus to fill in."""
     rule, words = alert.rule, alert.words
-    numbers = {"value": f"{{{{ $value | {words} }}}}", "limit": _limit_in_words(alert, registry, policy)}
+    numbers = {
+        "value": f"{{{{ $value | {words} }}}}",
+        "number": f"{{{{ $value | {Words.WHOLE} }}}}",
+        "limit": _limit_in_words(alert, registry, policy),
+        "count": _count_in_words(alert, registry),
+    }
 
     def fill(name: str) -> str:
         return numbers.get(name, f"{{{{ $labels.{name} }}}}")
@@ -184,6 +191,7 @@ def templates(
         "description": filled(alert.meaning, fill),
         "runbook_url": runbook_url(alert, links),
         "dashboard_url": f"{links.dashboard_url}/{address}",
+        **{name: filled(text, fill) for name, text in rule.facts.items()},
     }
 
 
@@ -192,10 +200,28 @@ def _limit_in_words(alert: Declared, registry: Mapping[str, Metric], policy: Pol
     limit = alert.rule.limit
     if not limit.gauge:
         return alert.words.write(factor(alert, policy))
-    selector = ",".join(f"{name}=%q" for name in limit.on)
-    question = _limit(alert, registry, policy, f"{{{selector}}}").replace('"', '\\"')
-    given = "".join(f" $labels.{name}" for name in limit.on)
+    question = _limit(alert, registry, policy, _selector(limit.on))
+    return _asked(question, limit.on, alert.words)
+
+
+def _count_in_words(alert: Declared, registry: Mapping[str, Metric]) -> str:
+    """The question that finds how many it is about; nothing where it does not tell that."""
+    rule = alert.rule
+    if not rule.counted:
+        return ""
+    worst = Comparison.ABOVE.worst
+    name = recorded_name(registry[rule.counted], rule.identity, {}, worst, rule.window)
+    return _asked(name + _selector(rule.identity), rule.identity, Words.NUMBER)
+
+
+def _selector(labels: Sequence[str]) -> str:
+    return f"{{{','.join(f'{name}=%q' for name in labels)}}}"
+
+
+def _asked(question: str, labels: Sequence[str], words: Words) -> str:
+    """A template that asks for one number, with the alert's labels in the selector, and writes it."""
+    question = question.replace('"', '\\"')
+    given = "".join(f" $labels.{name}" for name in labels)
     return (
-        f'{{{{ with query (printf "{question}"{given}) }}}}'
-        f"{{{{ . | first | value | {alert.words} }}}}{{{{ end }}}}"
+        f'{{{{ with query (printf "{question}"{given}) }}}}{{{{ . | first | value | {words} }}}}{{{{ end }}}}'
     )

@@ -23,6 +23,7 @@ class Words(StrEnum):
     DURATION = "humanizeDuration"
     PERCENTAGE = "humanizePercentage"
     NUMBER = 'printf "%.6g"'
+    WHOLE = 'printf "%.0f"'
 
     @classmethod
     def of(cls, unit: Unit) -> "Words":
@@ -40,7 +41,9 @@ class Words(StrEnum):
         """
         if self is Words.PERCENTAGE:
             return f"{value * 100:.4g}%"
-        return _duration(value) if self is Words.DURATION else f"{value:.6g}"
+        if self is Words.DURATION:
+            return _duration(value)
+        return f"{value:.0f}" if self is Words.WHOLE else f"{value:.6g}"
 
 
 def _duration(seconds: float) -> str:
@@ -97,9 +100,9 @@ def quoted(labels: Mapping[str, str]) -> Fill:
     return lambda name: quote_plus(labels[name])
 
 
-def in_words(labels: Mapping[str, str], value: str, limit: str) -> Fill:
-    """What fills a sentence: the two numbers in words, and the labels."""
-    return ({**labels, "value": value, "limit": limit}).__getitem__
+def in_words(labels: Mapping[str, str], numbers: Mapping[str, str]) -> Fill:
+    """What fills a sentence: its numbers in words, and the labels."""
+    return {**labels, **numbers}.__getitem__
 
 
 def prometheus_duration(length: timedelta) -> str:

@@ -39,6 +39,8 @@ def _section(metric: Metric) -> Iterator[str]:
     if metric.exported and metric.scraped:
         only = "; ".join(f"{name} {', '.join(values)}" for name, values in metric.scraped_where.items())
         yield f"- Exported as `gpuledger_{metric.series}` by: {labels}{f'; of these {only}' if only else ''}."
+        if metric.every is not None:
+            yield f"- Measured anew every {_hours(metric.every)} only, and exported as of then in between."
     elif metric.exported:
         yield f"- Measured and kept by: {labels}; not exported, to keep the number of series small."
     else:

@@ -49,6 +49,7 @@ by_episode as (
     select
         cluster,
         workload_uid,
+        name,
         queue,
         service_class,
         priority_class,
@@ -86,6 +87,7 @@ known_queue as (
 select
     cluster,
     workload_uid,
+    name,
     queue,
     service_class,
     priority_class,
@@ -101,6 +103,7 @@ union all
 select distinct
     seen.cluster,
     '' as workload_uid,
+    '' as name,
     seen.queue,
     seen.service_class,
     seen.priority_class,
@@ -128,8 +131,9 @@ def longest_waiting(value: Callable[[Row, Policy], float]) -> Compute:
 
     def compute(rows: Sequence[Row], ask: Ask) -> list[Sample]:
         samples = [
-            Sample(labels=labels, value=value(longest(members), ask.policy))
+            Sample(labels=labels, value=value(row, ask.policy), example=str(row["name"]))
             for labels, members in grouped(rows, ask.by)
+            for row in [longest(members)]
         ]
         return samples or [Sample.undefined({}, NOTHING_OBSERVED)]
 

@@ -18,6 +18,7 @@ EXTRA_LABELS = ("quantile", "estimator")
 WAIT = ("entry_ms", "exit_ms", "placed")
 _NO_WAITS = pl.DataFrame(schema={"entry_ms": pl.Int64, "exit_ms": pl.Int64, "placed": pl.Boolean})
 _NO_INTERVAL = "no workload waited in the window"
+_TOO_FEW = "too few waited in the window to say what is typical"
 
 FIRST_WAITS = """\
 -- One row per workload that waited for its first placement in [$window_start_ms, $as_of_ms): its
@@ -175,6 +176,23 @@ def wait_percentiles(*, no_wait: str, no_end: str) -> FrameCompute:
         return samples
 
     return compute
+
+
+def typical_wait(frame: pl.DataFrame, ask: Ask) -> list[Sample]:
+    """The censored median of each group, where it rests on enough; from rows of the shape above."""
+    return [
+        Sample.undefined(labels, _NO_INTERVAL if median is None else _TOO_FEW)
+        if median is None or median.few
+        else _sample(labels, median, "")
+        for labels, waits in _by_labels(frame, ask)
+        for median in [censored_median(waits, ask)]
+    ]
+
+
+def censored_median(waits: Stays, ask: Ask) -> Quantile | None:
+    """The median by the headline estimator; None where nothing waited."""
+    found = survival_quantiles(_at_risk(waits), (0.5,), few_below=ask.policy.few_below)
+    return found[0] if found else None
 
 
 def _by_labels(frame: pl.DataFrame, ask: Ask) -> list[tuple[dict[str, str], Stays]]:

@@ -90,6 +90,10 @@ class AlertRule:
         severity: how urgent.
         fine_if_undefined: the metric is undefined where all is well, as a time to the cap while nothing
             grows; otherwise an undefined value is unknown, and what fired stays.
+        counted: a gauge with the labels of the identity, told as `{count}`: how many it is about.
+        facts: further annotations, for programs; `{number}` is the value as a whole number.
+        example: the annotation that names who it is about; only where the ledger tells it itself, because
+            a name in a series would make a new one with each workload.
         inhibited_by: alerts which say the same louder; where one fires with the same labels, this one is
             not told.
 
@@ -110,6 +114,9 @@ class AlertRule:
     keep: timedelta = timedelta(minutes=5)
     severity: Severity = Severity.WARNING
     fine_if_undefined: bool = False
+    counted: str = ""
+    facts: Mapping[str, str] = field(default_factory=dict)
+    example: str = ""
     inhibited_by: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:

@@ -45,6 +45,7 @@ class Unit(StrEnum):
 _EXPORTED_UNITS = {
     Unit.GPU_HOURS: ("gpu_seconds", 3600.0),
     Unit.HOURS: ("seconds", 3600.0),
+    Unit.DAYS: ("seconds", 86_400.0),
     Unit.PER_1000_GPU_HOURS: ("per_gpu_second", 1 / 3_600_000),
 }
 
@@ -166,7 +167,8 @@ class Sample:
     """
     One value of a metric, or the reason why there is none. Zero never stands for unknown.
 
-    `lower_bound`: the true value is at least this. `few`: it rests on fewer than five.
+    `lower_bound`: the true value is at least this. `few`: it rests on fewer than five. `example` names the
+    workload that the value is of, where it is of one: for whoever is paged, and no part of the figure.
     """
 
     labels: Mapping[str, str]
@@ -174,6 +176,7 @@ class Sample:
     lower_bound: bool = False
     few: bool = False
     undefined_because: str = ""
+    example: str = ""
 
     @classmethod
     def undefined(cls, labels: Mapping[str, str], because: str) -> "Sample":
@@ -198,6 +201,8 @@ class Metric:
     one that is not `exported` has no series. To keep their number small Prometheus is shown those that are
     `scraped`, and of them where labels have the values in `scraped_where`; the API tells the rest. One that
     `rests_on_samples` of GPUs is only covered where their sources are read too.
+
+    What is dear and changes slowly is measured anew only `every` so often, and shown again in between.
 
     Rows of a fine grain may be read summed by the labels of the question: `adds` names the columns that
     add up, `apart` those beside the dimensions by which compute still tells rows apart. `unless_asked` are
@@ -230,6 +235,7 @@ class Metric:
     takes: tuple[str, ...] = ()
     windowed: bool = False
     window: timedelta | None = None
+    every: timedelta | None = None
     pages: tuple[Page, ...] = ()
     alerts: tuple[AlertRule, ...] = ()
     exported: bool = True

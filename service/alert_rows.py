@@ -2,10 +2,15 @@
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from alerts.evaluation import Alert
 from alerts.standing import Standing, State
+from analytics.metrics import REGISTRY
+
+EXAMPLES: Final = frozenset(
+    rule.example for metric in REGISTRY.values() for rule in metric.alerts if rule.example
+)
 
 
 def state_row(alert: Alert) -> dict[str, object]:
@@ -13,7 +18,7 @@ def state_row(alert: Alert) -> dict[str, object]:
     standing = alert.standing
     return {
         "labels": text(alert.labels),
-        "annotations": text(alert.annotations),
+        "annotations": _without_names(alert),
         "state": str(standing.state),
         "active_ms": standing.active_ms,
         "heard_ms": standing.heard_ms,
@@ -54,7 +59,7 @@ def firing_row(alert: Alert) -> dict[str, object]:
     """Columns of `alert_firing`, of one that fires from now on."""
     return {
         "labels": text(alert.labels),
-        "annotations": text(alert.annotations),
+        "annotations": _without_names(alert),
         "active_ms": alert.standing.active_ms,
         "fired_ms": alert.standing.fired_ms,
         "resolved_ms": None,
@@ -76,6 +81,11 @@ def ended_row(alert: Alert) -> dict[str, object]:
         "worst_value": alert.worst_value,
         "because": alert.because,
     }
+
+
+def _without_names(alert: Alert) -> str:
+    """The annotations but for who it is about, whose name may have to be forgotten, and is told anew soon."""
+    return text({name: said for name, said in alert.annotations.items() if name not in EXAMPLES})
 
 
 def text(labels: Mapping[str, str]) -> str:

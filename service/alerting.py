@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
-from alerts.declared import Declared, Reading, annotations, declared, refuse_unknown_limits
+from alerts.declared import Declared, Reading, annotations, declared, read_by, refuse_unknown_limits
 from alerts.evaluation import Alert, Evaluation, without_undeclared
 from alerts.exporter import Outside
 from alerts.posting import WATCHDOG, Identity, Told
@@ -132,7 +132,7 @@ class Alerting:
         Nothing would ever last long enough to fire, though it is known how it was before.
         """
         registry = self._answers.registry()
-        names = {one.source for one in self._of_work} | {one.rule.limit.gauge for one in self._of_work} - {""}
+        names = {name for one in self._of_work for name in read_by(one)}
         for before in _LOOKED_BACK:
             at_ms = as_of_ms - before // timedelta(milliseconds=1)
             if self._as_of_ms is None or at_ms > self._as_of_ms:
@@ -214,9 +214,7 @@ class Alerting:
                 yield cluster, f"cluster {cluster} is not read in time"
 
     def _annotations(self, one: Declared, reading: Reading) -> Mapping[str, str]:
-        assert reading.value is not None, "a breach has a value"
-        assert reading.limit is not None, "a breach has a limit"
-        return annotations(one, reading.identity, reading.value, reading.limit, self._links)
+        return annotations(one, reading, self._links)
 
     def _covered(self, began: Iterable[Alert], at_ms: int) -> Iterator[Alert]:
         """Those that begin to fire, with how much of what they rest on was observed."""

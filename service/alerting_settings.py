@@ -65,7 +65,7 @@ class AlertingSettings(Section):
 
     alertmanagers: tuple[AlertmanagerSettings, ...] = ()
     resend: Annotated[Duration, Field(ge=timedelta(milliseconds=200))] = timedelta(minutes=1)
-    expire: Duration = timedelta(hours=1)
+    expire: Duration = timedelta(days=3)
     runbooks_url: str = "docs/runbooks"
 
     @model_validator(mode="after")

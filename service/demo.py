@@ -60,7 +60,7 @@ def demo(  # noqa: PLR0913 - what the command line offers
     Args:
         sample: which one; by default the fortnight.
         play: speed at which the last part of the sample is played; None shows its end at once. At the
-            sample's end it stops. The small one is made so that this is the machine's time by then.
+            sample's end it stops. The small one is made so that this is nearly the machine's time by then.
         host: address to listen on; by default this machine only.
         port: of the API.
         dashboard_port: of the dashboard.
@@ -201,7 +201,13 @@ def _played(store: Store, folder: Path, *, speed: float, length_ms: int) -> _Sce
     generate(seed=SEED, end_ms=clock.end_ms).write(folder)
     feed = Feed.of(folder, Intake(CLUSTER, store, store.known(CLUSTER)))
     feed.advance(clock.end_ms - length_ms)
-    return _Scene(feed, lambda: Player(feed, clock))
+
+    def play() -> Player:
+        # Only now does its time run: what is played is not over before somebody can look.
+        late = PlayClock.before(clock.end_ms, SystemClock(), length_ms=length_ms, speed=speed)
+        return Player(feed, late)
+
+    return _Scene(feed, play)
 
 
 def _settings(sample: Sample, data_dir: Path, *, played: bool, given: Mapping[str, Any]) -> Settings:

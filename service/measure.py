@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from itertools import groupby
 from typing import TypeAlias
 
@@ -32,6 +33,8 @@ class Measurer:
     publish: Publish
     _last_ms: int | None = field(default=None, init=False)
     _last: list[Measurement] = field(default_factory=list, init=False)
+    # Of metrics that are measured less often than at each tick.
+    _slow: dict[str, list[Measurement]] = field(default_factory=dict, init=False)
 
     def tick(self) -> int:
         """
@@ -49,7 +52,7 @@ class Measurer:
             self.publish(self._last, as_of_ms)
             return len(self._last)
         measurements = list(self._measured(as_of_ms))
-        self.answers.store.publish(measurements)
+        self.answers.store.publish([one for one in measurements if one.as_of_ms == as_of_ms])
         self.publish(measurements, as_of_ms)
         self._last_ms, self._last = as_of_ms, measurements
         return len(measurements)
@@ -62,9 +65,19 @@ class Measurer:
             reader = Reader.of(self.answers.store, alike)
             for metric in alike:
                 try:
-                    yield from self.answers.measure(metric, as_of_ms, reader=reader)
+                    yield from self._of_metric(metric, as_of_ms, reader)
                 except ProductError:
                     log.exception("metric failed", extra={"metric": metric.name})
+
+    def _of_metric(self, metric: Metric, as_of_ms: int, reader: Reader) -> list[Measurement]:
+        """What it is now; of a slow metric what was found last, as of then, until it is time again."""
+        if metric.every is None:
+            return self.answers.measure(metric, as_of_ms, reader=reader)
+        kept = self._slow.get(metric.name)
+        # A clock that was set back must not keep it for ever.
+        if not kept or not 0 <= as_of_ms - kept[0].as_of_ms < metric.every // timedelta(milliseconds=1):
+            kept = self._slow[metric.name] = self.answers.measure(metric, as_of_ms, reader=reader)
+        return kept
 
 
 def _query(metric: Metric) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
+from typing import Self
 
 from domain.policy import Policy
 
@@ -67,6 +68,18 @@ class Day:
     held: Figure
     productive: Figure
     wait_seconds: Figure
+
+    @classmethod
+    def told(cls, held: Figure, productive: Figure, wait_seconds: Figure) -> Self:
+        """
+        The day of these figures; where the nodes are known and no median is, nobody waited.
+
+        >>> Day.told(Figure(value=0.5), Figure(value=0.4), Figure(value=None)).wait_seconds.value
+        0.0
+        """
+        if wait_seconds.value is None and held.value is not None:
+            wait_seconds = Figure(value=0.0)
+        return cls(held=held, productive=productive, wait_seconds=wait_seconds)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from analytics.waits import EXTRA_LABELS, FIRST_WAITS, WAIT, wait_percentiles
-from domain.alert import AlertRule, Limit, Severity
+from domain.alert import AlertRule, Limit
 from domain.metric import Metric, Page, Unit
 
 METRIC = Metric(
@@ -39,21 +39,6 @@ METRIC = Metric(
             fine_if_undefined=True,
             match={"quantile": "0.99", "estimator": "censored"},
             inhibited_by=("GpuQueueWaitTooLong",),
-        ),
-        AlertRule(
-            name="GpuQueueWaitBroken",
-            summary="half of the {service_class} work in queue {queue} of {cluster} waits for {value}",
-            description=(
-                "The median wait of {service_class} is {value}, its target is {limit}: that is not load,"
-                " something is broken."
-            ),
-            link="queues?cluster={cluster}&queue={queue}&service_class={service_class}",
-            limit=Limit(gauge="wait_target_seconds", on=("service_class",)),
-            identity=("cluster", "queue", "service_class"),
-            window=timedelta(minutes=5),
-            fine_if_undefined=True,
-            match={"service_class": "interactive", "quantile": "0.5", "estimator": "censored"},
-            severity=Severity.CRITICAL,
         ),
     ),
     shared_labels=("queue",),

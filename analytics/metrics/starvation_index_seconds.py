@@ -22,11 +22,15 @@ METRIC = Metric(
             name="GpuQueueWaitTooLong",
             summary="{service_class} in queue {queue} of {cluster}: somebody waits for {value}",
             description=(
-                "The longest wait at this moment is {value}, the target of {service_class} is {limit}."
+                "The longest wait at this moment is {value}, the target of {service_class} is {limit}; past"
+                " it wait: {count}."
             ),
             link="queues?cluster={cluster}&queue={queue}&service_class={service_class}",
             limit=Limit(gauge="wait_target_seconds", on=("service_class",)),
             identity=("cluster", "queue", "service_class"),
+            counted="past_target_workloads",
+            facts={"breached_jobs": "{count}", "oldest_wait_s": "{number}"},
+            example="example_job",
         ),
     ),
     shared_labels=("queue",),

@@ -110,13 +110,9 @@ def _one(answer: MetricAnswer, where: dict[str, str]) -> Figure:
 
 
 def _day(figures: dict[str, Figure]) -> Day:
-    held, productive, wait = (
-        Known(value=figures[key].value, lower_bound=figures[key].lower_bound) for key in _METRICS
+    return Day.told(
+        *(Known(value=figures[key].value, lower_bound=figures[key].lower_bound) for key in _METRICS)
     )
-    if wait.value is None and held.value is not None:
-        # No batch workload waited or was placed, on a day of which the nodes are known: nobody waits.
-        wait = Known(value=0.0)
-    return Day(held=held, productive=productive, wait_seconds=wait)
 
 
 def _lead(told: Advice, policy: Policy) -> tuple[str, ...]:

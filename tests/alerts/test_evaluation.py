@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from alerts.declared import Declared, Reading, annotations, declared
+from alerts.declared import Declared, Reading, annotations, declared, read_by
 from alerts.evaluation import Alert, Evaluation, without_undeclared
 from alerts.posting import Identity
 from alerts.standing import State
@@ -51,9 +51,7 @@ def wait(seconds: float | None, queue: str = "red", cluster: str = "east") -> Sa
 
 
 def annotate(one: Declared, reading: Reading) -> Mapping[str, str]:
-    assert reading.value is not None
-    assert reading.limit is not None
-    return annotations(one, reading.identity, reading.value, reading.limit, LINKS)
+    return annotations(one, reading, LINKS)
 
 
 def evaluated(
@@ -148,6 +146,22 @@ def test_one_cluster_that_is_not_read_keeps_no_alert_of_another_one() -> None:
     }
 
 
+def test_what_is_of_no_cluster_is_kept_while_any_is_not_read() -> None:
+    rule = replace(RULE, identity=("team",), link="", summary="{team} {value}")
+    budget = Declared(rule=rule, metric=replace(METRIC, labels=("team",), alerts=(rule,)))
+    alerts: dict[Identity, Alert] = {}
+    for minute in (0, 1, 2):
+        alerts = evaluated(alerts, minute, [Sample(labels={"team": "nlp"}, value=400.0)], of=budget)
+    spent = [Sample(labels={"team": "nlp"}, value=0.0)]
+    why = "cluster west is not read"
+    for minute in (3, 4, 5):
+        alerts = evaluated(alerts, minute, spent, of=budget, stale={"west": why})
+        assert (only(alerts).standing.state, only(alerts).because) == (State.FIRING, why)
+    for minute in (6, 7):
+        alerts = evaluated(alerts, minute, spent, of=budget)
+    assert only(alerts).standing.state is State.RESOLVED
+
+
 def test_a_queue_that_is_deleted_ends_its_alert_when_its_last_value_is_too_old() -> None:
     alerts = fired()
     states = []
@@ -195,6 +209,5 @@ def test_a_metric_with_an_alert_never_tells_nothing_at_all() -> None:
 
 def test_what_an_alert_rests_on_is_measured_at_each_tick() -> None:
     of = [one for one in declared(REGISTRY) if one.metric is not None]
-    gauges = {one.rule.limit.gauge for one in of} - {""}
-    named = {one.metric.name for one in of if one.metric is not None} | gauges
+    named = {name for one in of for name in read_by(one)}
     assert [name for name in sorted(named) if not REGISTRY[name].exported] == []

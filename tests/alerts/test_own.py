@@ -185,10 +185,9 @@ def test_without_prometheus_they_say_the_same(name: str) -> None:
     value = 1.0 if name == "GpuledgerAlarm" else 360.0
     (reading,) = readings(alert, {name: [Sample(labels=labels, value=value)]}, Policy())
     assert reading.breaches
-    assert reading.limit is not None
     wanted = expected(name)
     assert reading.labels == {"alertname": name, **wanted["exp_labels"]}
-    assert annotations(alert, labels, value, reading.limit, LINKS) == wanted["exp_annotations"]
+    assert annotations(alert, reading, LINKS) == wanted["exp_annotations"]
 
 
 @pytest.mark.parametrize("name", [each.rule.name for each in OWN if not each.only_prometheus])
@@ -213,9 +212,7 @@ def test_without_prometheus_they_fire_and_resolve_in_the_same_minutes(name: str)
 
 
 def annotated(declared: Declared, reading: Reading) -> Mapping[str, str]:
-    assert reading.value is not None
-    assert reading.limit is not None
-    return annotations(declared, reading.identity, reading.value, reading.limit, LINKS)
+    return annotations(declared, reading, LINKS)
 
 
 def test_that_something_is_so_is_no_length_of_time() -> None:

@@ -57,6 +57,21 @@ def test_an_end_is_sent_at_once_and_again_until_nobody_holds_the_alert_any_more(
     assert sent_at(line, ended, *instants) == [20_000, 80_000, 20_000 + QUARTER]
 
 
+def test_an_end_that_was_taken_is_told_for_a_while_and_one_that_was_missed_as_long_as_it_stands() -> None:
+    ended = [replace(ALERT, ends_ms=20_000)]
+    later = [20_000 + QUARTER + 1, RHYTHM.expire_ms - 1, RHYTHM.expire_ms + 20_001]
+    taken, missed = Line(rhythm=RHYTHM), Line(rhythm=RHYTHM)
+    for line in (taken, missed):
+        assert sent_at(line, [ALERT], 0) == [0]
+    assert sent_at(taken, ended, 20_000, *later) == [20_000]
+    assert taken.wait_ms(ended, later[0]) == RHYTHM.resend_ms
+    assert missed.due(ended, 20_000) == ended
+    missed.failed(20_000)
+    assert sent_at(missed, ended, *later) == [later[0]]
+    # A new process does not know what its forerunner told.
+    assert [bool(Line(rhythm=RHYTHM).due(ended, now_ms)) for now_ms in later] == [True, True, False]
+
+
 def test_an_alert_that_comes_back_is_news() -> None:
     line = Line(rhythm=RHYTHM)
     assert sent_at(line, [replace(ALERT, ends_ms=0)], 0) == [0]

@@ -98,19 +98,25 @@ def test_alertmanager_accepts_the_example_and_routes_by_it(tmp_path: Path) -> No
 
 def test_a_silent_ledger_and_a_louder_alert_inhibit() -> None:
     found = yaml.safe_load(configuration(ALERTS))["inhibit_rules"]
-    of_work = "|".join(alert.rule.name for alert in ALERTS if alert.metric is not None)
-    assert "GpuQueueWaitTooLong" in of_work
-    assert "Gpuledger" not in of_work
-    of_ledger = {
-        each["source_matchers"][0]: each.get("equal", [])
+    of_work = [alert.rule for alert in ALERTS if alert.metric is not None]
+    of_ledger = [
+        (each["source_matchers"][0], each["target_matchers"][0], each.get("equal", []))
         for each in found
-        if each["target_matchers"] == [f'alertname=~"{of_work}"']
-    }
-    assert of_ledger == {
-        'alertname="GpuledgerMeasurementsStale"': [],
-        'alertname="GpuledgerMeasurementsAbsent"': [],
-        'alertname="GpuledgerSourceStale"': ["cluster"],
-    }
+        if "Gpuledger" in each["source_matchers"][0]
+    ]
+    every = "|".join(rule.name for rule in of_work)
+    of_cluster = "|".join(rule.name for rule in of_work if "cluster" in rule.identity)
+    # A team's budget is of all clusters: any that is stale is enough.
+    of_none = "|".join(rule.name for rule in of_work if "cluster" not in rule.identity)
+    assert "GpuQueueWaitTooLong" in of_cluster
+    assert "GpuHourBudgetBurned" in of_none
+    assert "Gpuledger" not in every
+    assert of_ledger == [
+        ('alertname="GpuledgerMeasurementsStale"', f'alertname=~"{every}"', []),
+        ('alertname="GpuledgerMeasurementsAbsent"', f'alertname=~"{every}"', []),
+        ('alertname="GpuledgerSourceStale"', f'alertname=~"{of_cluster}"', ["cluster"]),
+        ('alertname="GpuledgerSourceStale"', f'alertname=~"{of_none}"', []),
+    ]
     assert {
         "source_matchers": ['alertname="GpuQueueWaitTooLong"'],
         "target_matchers": ['alertname="GpuQueueWaitP99TooLong"'],
@@ -298,8 +304,13 @@ def test_limits_are_in_the_metrics_own_unit() -> None:
 
 def test_a_link_quotes_what_stands_in_it() -> None:
     (alert,) = [each for each in ALERTS if each.rule.name == "GpuQueueWaitTooLong"]
-    identity = {"cluster": "e/1", "queue": "a&b", "service_class": "batch"}
-    said = annotations(alert, identity, 4000.0, 3600.0, Links(dashboard_url="https://gpu.example"))
+    waits = {"cluster": "e/1", "queue": "a&b", "service_class": "batch"}
+    samples = {
+        "starvation_index_seconds": [Sample(labels=waits, value=4000.0)],
+        "wait_target_seconds": [Sample(labels={"service_class": "batch"}, value=3600.0)],
+    }
+    (reading,) = readings(alert, samples, Policy())
+    said = annotations(alert, reading, Links(dashboard_url="https://gpu.example"))
     assert said["dashboard_url"] == (
         "https://gpu.example/queues?cluster=e%2F1&queue=a%26b&service_class=batch"
     )

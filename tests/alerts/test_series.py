@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from itertools import product
 
+from alerts.declared import declared, read_by
 from alerts.exporter import LABELS, SERIES_BUDGET, Exporter
 from alerts.series import MOST, Site, factors, most_series, page
 from analytics.metrics import REGISTRY
@@ -56,8 +57,9 @@ def test_the_page_tells_the_sum_and_every_metric() -> None:
 
 
 def test_alerts_see_what_they_need() -> None:
-    for metric in REGISTRY.values():
-        for alert in metric.alerts:
-            assert metric.scraped
-            if alert.limit.gauge:
-                assert REGISTRY[alert.limit.gauge].scraped
+    for alert in declared(REGISTRY):
+        if alert.metric is not None:
+            assert all(REGISTRY[name].scraped for name in read_by(alert))
+        if counted := alert.rule.counted:
+            # Its number is found by the labels of the alert, and by no others.
+            assert sorted(REGISTRY[counted].labels) == sorted(alert.rule.identity)

@@ -12,7 +12,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from alerts.declared import Declared, declared
+from alerts.declared import Declared, declared, read_by
 from alerts.exporter import Exporter
 from analytics.evaluate import evaluate, exported_asks, parameters
 from analytics.metrics import REGISTRY
@@ -82,10 +82,7 @@ def files() -> list[Path]:
 
 def play(world: World, places: Iterable[int]) -> list[Played]:
     """A measurement and a scrape at each of these evaluations."""
-    metric = world.alert.metric
-    assert metric is not None
-    gauge = world.alert.rule.limit.gauge
-    registry = {name: REGISTRY[name] for name in (metric.name, gauge) if name}
+    registry = {name: REGISTRY[name] for name in read_by(world.alert)}
     clock = _Moving()
     exporter = Exporter(registry, clock)
     played = []

@@ -13,13 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import requests
 import yaml
 
 from alerts.declared import declared
 from alerts.inhibition import configuration
 from analytics.metrics import REGISTRY
-from tests.e2e.processes import fetch, started, until
+from tests.e2e.processes import answers, fetch, started, until
 
 Json = dict[str, Any]
 
@@ -131,12 +130,5 @@ def alertmanager(folder: Path, port: int, told: Receiver) -> Iterator[Alertmanag
     output = folder / "alertmanager.txt"
     url = f"http://127.0.0.1:{port}"
     with started(command, output) as process:
-        until(lambda: _answers(url), process, output, seconds=30)
+        until(lambda: answers(f"{url}/-/ready"), process, output, seconds=60)
         yield Alertmanager(process, url, output)
-
-
-def _answers(url: str) -> bool | None:
-    try:
-        return requests.get(f"{url}/-/ready", timeout=2).ok or None
-    except requests.ConnectionError:
-        return None

@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Self, TypeVar
 
 import requests
 
 # On a loaded machine with two cores; it takes some 8 s on an idle one.
-READY_SECONDS = 60.0
-END_SECONDS = 30.0
+READY_SECONDS = 90.0
+END_SECONDS = 60.0
 Found = TypeVar("Found")
 
 
@@ -34,16 +34,51 @@ class Demo:
         return self.process.wait(END_SECONDS)
 
 
+@dataclass(frozen=True, slots=True)
+class Addresses:
+    """Where a demo is, or will be."""
+
+    api_port: int
+    dashboard_port: int
+
+    @classmethod
+    def free(cls) -> Self:
+        """Two ports that nobody listens on now."""
+        return cls(*free_ports(2))
+
+    @property
+    def api(self) -> str:
+        """The address of the API."""
+        return f"http://127.0.0.1:{self.api_port}"
+
+    @property
+    def dashboard(self) -> str:
+        """The address of the pages."""
+        return f"http://127.0.0.1:{self.dashboard_port}"
+
+
 @contextmanager
-def demo(folder: Path, *options: str, ready_seconds: float = READY_SECONDS) -> Iterator[Demo]:
-    """`gpuledger demo` with these options, from when it has printed its addresses."""
-    api_port, dashboard_port = free_ports(2)
-    ports = ["--port", str(api_port), "--dashboard-port", str(dashboard_port)]
+def demo(
+    folder: Path, *options: str, at: Addresses | None = None, ready_seconds: float = READY_SECONDS
+) -> Iterator[Demo]:
+    """
+    `gpuledger demo` with these options, from when it has printed its addresses.
+
+    What is played runs before the pages are up: then it is enough that the API answers.
+    """
+    here = at or Addresses.free()
+    ports = ["--port", str(here.api_port), "--dashboard-port", str(here.dashboard_port)]
     output = folder / "demo.txt"
     command = [sys.executable, "-m", "service.cli", "demo", *ports, *(options or ("--sample", "small"))]
     with started(command, output) as process:
-        running = Demo(process, f"http://127.0.0.1:{api_port}", f"http://127.0.0.1:{dashboard_port}", output)
-        until(lambda: "Ctrl-C" in output.read_text() or None, process, output, seconds=ready_seconds)
+        running = Demo(process, here.api, here.dashboard, output)
+
+        def ready() -> bool | None:
+            if "--play" in options:
+                return answers(f"{here.api}/metrics")
+            return "Ctrl-C" in output.read_text() or None
+
+        until(ready, process, output, seconds=ready_seconds)
         yield running
 
 
@@ -78,9 +113,17 @@ def until(
     raise AssertionError(message)
 
 
+def answers(url: str) -> bool | None:
+    """True where something says that it is well there, else None, for `until`."""
+    try:
+        return requests.get(url, timeout=5).ok or None
+    except requests.RequestException:
+        return None
+
+
 def fetch(url: str, **parameters: str) -> requests.Response:
     """The answer, which must be a success."""
-    reply = requests.get(url, params=parameters, timeout=10)
+    reply = requests.get(url, params=parameters, timeout=30)
     assert reply.status_code == 200, f"{url}: {reply.status_code} {reply.text[:500]}"
     return reply
 

@@ -51,6 +51,7 @@ _OF_CAPACITY = {
     **dict.fromkeys(
         ("capacity_held_ratio", "capacity_productive_ratio"), "tests/analytics/capacity/test_ratios.py"
     ),
+    "buying_days": "tests/analytics/capacity/test_days.py",
     "lint_findings_workloads": "tests/analytics/lint/test_rules.py",
     **dict.fromkeys(
         ("policy_threshold_days", "policy_threshold_ratio", "policy_threshold_seconds"),
@@ -109,6 +110,7 @@ ELSEWHERE: Mapping[str, str] = {
         ("gpu_xid_errors_total", "gpu_row_remap_failures_total"), "tests/service/test_gpu_faults.py"
     ),
     "pod_denials_total": "tests/service/test_denials.py",
+    "typical_wait_seconds": "tests/analytics/test_typical_wait.py",
     # What is told of one rests on the waits of others.
     "eta_coverage_ratio": "tests/service/test_eta.py",
     # Why one waits depends on all others.

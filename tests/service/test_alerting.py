@@ -138,7 +138,7 @@ def test_a_breach_is_told_once_with_links_and_its_end_when_the_queue_has_drained
             "cluster": "east", "queue": "red", "service_class": "interactive",
         }  # fmt: skip
         assert told["startsAt"] == format_instant(START + MINUTE)
-        assert told["endsAt"] == format_instant(START + MINUTE + 3_600_000)
+        assert told["endsAt"] == format_instant(START + MINUTE + 3 * 86_400_000)
         assert told["annotations"]["runbook_url"] == "https://book.example/GpuQueueWaitTooLong.md"
         assert told["generatorURL"] == told["annotations"]["dashboard_url"]
         assert told["generatorURL"].startswith("https://gpu.example/tools/fair/queues?")
@@ -356,7 +356,7 @@ def test_the_example_of_the_documentation_is_accepted_and_its_secrets_are_looked
     file = tmp_path / "gpuledger.yaml"
     file.write_text(example)
     settings = load_settings(file)
-    assert settings.alerting.expire == timedelta(hours=1)
+    assert settings.alerting.expire == AlertingSettings().expire == timedelta(days=3)
     assert settings.dashboard_url == "https://gpu.example.org/tools/fair"
     with pytest.raises(SettingsError, match=r"alerting\.alertmanagers\.token_file"):
         access_of(settings.alerting.alertmanagers[0])

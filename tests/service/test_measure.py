@@ -4,10 +4,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import pytest
+from starlette.testclient import TestClient
+from typing_extensions import override
 
 from alerts.exporter import Exporter
 from analytics.metrics import REGISTRY
-from domain.metric import Measurement
+from api.app import Api, create_app
+from api.auth import NoAuth
+from domain.metric import Measurement, Metric
 from domain.policy import Policy
 from domain.tenant import Tenancy
 from domain.window import FixedClock
@@ -25,6 +29,17 @@ class MovingClock:
 
     def now_ms(self) -> int:
         return self.at_ms
+
+
+@dataclass(frozen=True, kw_only=True)
+class Few(Answers):
+    """Answers of a few metrics only."""
+
+    only: Mapping[str, Metric]
+
+    @override
+    def registry(self) -> Mapping[str, Metric]:
+        return self.only
 
 
 @dataclass
@@ -94,3 +109,46 @@ def test_a_tick_measures_what_each_exported_metric_says_by_itself() -> None:
     alone = [m for metric in exported for m in answers.measure(metric, at(120))]
     assert sorted(map(repr, told)) == sorted(map(repr, alone))
     store.close()
+
+
+def test_what_is_dear_is_measured_once_an_hour_and_shown_meanwhile() -> None:
+    slow = [metric.name for metric in REGISTRY.values() if metric.every]
+    assert slow == ["buying_days"]
+    store = filled()
+    clock = MovingClock()
+    registry = {name: REGISTRY[name] for name in (*slow, "held_gpus")}
+    answers = Few(store, Tenancy(), Policy(), clock, only=registry)
+    shown: list[list[Measurement]] = []
+    measurer = Measurer(
+        answers=answers, refresh=lambda: 0, publish=lambda measured, _: shown.append([*measured])
+    )
+    instants = {}
+    for minute in (120, 121, 179, 180, 100):
+        clock.at_ms = at(minute)
+        measurer.tick()
+        by_name = {one.metric: one.as_of_ms for one in shown[-1]}
+        assert by_name["held_gpus"] == clock.at_ms
+        instants[minute] = by_name["buying_days"]
+    # Set back, the clock is believed.
+    expected = {120: 120, 121: 120, 179: 120, 180: 180, 100: 100}
+    assert instants == {minute: at(then) for minute, then in expected.items()}
+    # What was said is kept as of when it was said, once.
+    said = store.history("buying_days", start_ms=0, end_ms=at(999))
+    assert [one.as_of_ms for one in said] == [at(minute) for minute in (100, 120, 180)]
+    store.close()
+
+
+def test_a_scrape_is_answered_from_what_was_measured_though_the_store_is_closed() -> None:
+    store = filled()
+    answers = Answers(store, Tenancy(), Policy(), FixedClock(at(120)))
+    exporter = Exporter(REGISTRY)
+    Measurer(answers=answers, refresh=lambda: 0, publish=exporter.publish).tick()
+    app = create_app(Api(answers=answers, auth=NoAuth(), metrics_text=exporter.text))
+    client = TestClient(app, base_url="http://127.0.0.1")
+    store.close()
+    scraped = client.get("/metrics")
+    assert scraped.status_code == 200
+    assert value_of("gpuledger_as_of_timestamp_seconds", scraped.text) == at(120) / 1000
+    assert "gpuledger_queue_depth_workloads{" in scraped.text
+    # What asks the store cannot be answered now.
+    assert client.get("/api/v1/metrics/queue_depth_workloads").status_code >= 500
