@@ -25,6 +25,8 @@ _READS: Final = (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN)
 _CLOCK: Final = SystemClock()
 # Trouble with the file or with memory, not with what was asked. A fatal one ends the handle.
 _BROKEN: Final = (duckdb.IOException, duckdb.FatalException, duckdb.InternalException)
+# Of so many texts it is kept what they name: it takes up to a millisecond to parse one.
+_MOST_TEXTS: Final = 2_000
 # Within a process DuckDB would share the file, and two stores would number facts twice.
 _OPEN: Final[WeakValueDictionary[Path, "Engine"]] = WeakValueDictionary()
 
@@ -50,6 +52,8 @@ class Engine:
         self._schemas: dict[str, pa.Schema] = {}
         self._kept: Kept[Sequence[Mapping[str, object]]] = Kept()
         self._kept_frames: Kept[pl.DataFrame] = Kept()
+        self._lives_version = 0
+        self._parameters: dict[str, frozenset[str]] = {}
         self._use(connect())
 
     @classmethod
@@ -106,7 +110,7 @@ class Engine:
             StoreError: the text is not one query, or DuckDB refuses it.
         """
         with self._reading() as cursor:
-            cursor.execute(sql, _used(cursor, sql, params))
+            cursor.execute(sql, self._used(cursor, sql, params))
             names = [column[0] for column in cursor.description or ()]
             return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
@@ -124,7 +128,7 @@ class Engine:
     def frame(self, sql: str, params: Mapping[str, object] | None = None) -> pl.DataFrame:
         """The answer of one query as a frame; as `rows` otherwise."""
         with self._reading() as cursor:
-            frame: pl.DataFrame = cursor.sql(sql, params=_used(cursor, sql, params)).pl()
+            frame: pl.DataFrame = cursor.sql(sql, params=self._used(cursor, sql, params)).pl()
             return frame
 
     def kept_frame(self, sql: str, params: Mapping[str, int | str | None] | None = None) -> pl.DataFrame:
@@ -132,10 +136,22 @@ class Engine:
         question = (sql, tuple(sorted((params or {}).items())))
         return self._kept_frames.answer(question, lambda: self.frame(sql, params))
 
+    @property
+    def lives_version(self) -> int:
+        """
+        Another number as soon as lives may have changed: what `store.lives` writes.
+
+        Whoever keeps what follows from them reads it before he reads them.
+        """
+        return self._lives_version
+
     @contextmanager
-    def transaction(self) -> Iterator[duckdb.DuckDBPyConnection]:
+    def transaction(self, *, changes_lives: bool = True) -> Iterator[duckdb.DuckDBPyConnection]:
         """
         The one writing connection, in a transaction: all of it is kept, or nothing.
+
+        Args:
+            changes_lives: False where surely nothing of them is written.
 
         Raises:
             StoreError: DuckDB refuses a statement or the commit; nothing was written.
@@ -152,6 +168,7 @@ class Engine:
                 raise
             finally:
                 self._forget_kept()
+                self._lives_version += changes_lives
 
     def schema(self, table: str) -> pa.Schema:
         """Columns of one of our tables, in order, as Arrow types."""
@@ -218,10 +235,22 @@ class Engine:
 
     def _use(self, connection: duckdb.DuckDBPyConnection) -> None:
         self._forget_kept()
+        self._lives_version += 1
         self._connection = connection
         self._writer = connection.cursor()
         if self.path is not None:
             _OPEN[self.path.resolve()] = self
+
+    def _used(
+        self, cursor: duckdb.DuckDBPyConnection, sql: str, params: Mapping[str, object] | None
+    ) -> dict[str, object]:
+        """The parameters that the text names, for DuckDB refuses any other; the text must only read."""
+        named = self._parameters.get(sql)
+        if named is None:
+            named = _parameters(cursor, sql)
+            if len(self._parameters) < _MOST_TEXTS:
+                self._parameters[sql] = named
+        return {name: value for name, value in (params or {}).items() if name in named}
 
     def _forget_kept(self) -> None:
         self._kept.forget()
@@ -252,16 +281,13 @@ class Engine:
             raise (StoreBrokenError if _is_broken(cause) else StoreError)(message) from cause
 
 
-def _used(
-    cursor: duckdb.DuckDBPyConnection, sql: str, params: Mapping[str, object] | None
-) -> dict[str, object]:
-    """The parameters that the text names, for DuckDB refuses any other; the text must only read."""
+def _parameters(cursor: duckdb.DuckDBPyConnection, sql: str) -> frozenset[str]:
+    """The parameters that a text names, which must be one query that only reads."""
     statements = cursor.extract_statements(sql)
     if len(statements) != 1 or statements[0].type not in _READS:
         message = f"expected one query that only reads, got: {sql[:200]}"
         raise StoreError(message)
-    named = statements[0].named_parameters
-    return {name: value for name, value in (params or {}).items() if name in named}
+    return frozenset(statements[0].named_parameters)
 
 
 def _is_broken(cause: duckdb.Error) -> bool:
