@@ -102,9 +102,14 @@ class PriorityClass:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceQuota:
-    """GPU requests that a namespace may make, by resource name."""
+    """
+    GPU requests that a namespace may make, by resource name.
+
+    `scoped`: only some of its pods count, which are not told apart here.
+    """
 
     hard: dict[str, Quota]
+    scoped: bool | UnsetType = UNSET
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,7 @@ from typing import Protocol
 from domain.errors import UsageError
 
 MS_PER_SECOND = 1000
+MS_PER_MINUTE = 60 * MS_PER_SECOND
 MS_PER_HOUR = 3_600_000
 # Clocks differ; a stamp that is ahead of ours by more is wrong.
 CLOCK_SKEW_MS = 60 * MS_PER_SECOND
@@ -38,6 +39,16 @@ _LAST_MS = to_ms(datetime.max.replace(tzinfo=UTC))
 def from_ms(at_ms: int) -> datetime:
     """The aware UTC instant of milliseconds since the epoch."""
     return _EPOCH + timedelta(milliseconds=at_ms)
+
+
+def minute_before(at_ms: int) -> int:
+    """
+    The last full minute before an instant.
+
+    >>> minute_before(60_000), minute_before(60_001)
+    (0, 60000)
+    """
+    return (at_ms - 1) // MS_PER_MINUTE * MS_PER_MINUTE
 
 
 def is_instant(at_ms: int) -> bool:

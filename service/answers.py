@@ -46,6 +46,7 @@ from service.reading import Reader
 from service.sources import Mark
 from service.statements import fitting, statement_of
 from service.why_orders import Orders
+from service.why_scene import Scenes
 from store.embedded import Store
 
 # One row per team that had submitted work before $as_of_ms.
@@ -91,6 +92,7 @@ class Answers:
     quotas: QuotaSettings = field(default_factory=QuotaSettings)
     alarms: Alarms = field(default_factory=Alarms)
     orders: Orders = field(default_factory=Orders)
+    scenes: Scenes = field(default_factory=Scenes)
     # Only where clusters are read there is somebody to take it in.
     checkpoints: Checkpoints | None = None
     kueue_checks: KueueChecks | None = None
@@ -165,7 +167,7 @@ class Answers:
 
     def why(self, uid: str, as_of_ms: int | None = None) -> Record | None:
         """Why one workload waits; None where there is none."""
-        return why.document(self.store, uid, self.as_of_ms(as_of_ms), self.policy, self.orders)
+        return why.document(self.store, uid, self.as_of_ms(as_of_ms), self.policy, self.orders, self.scenes)
 
     def pending_workloads(self, question: ListQuestion) -> Listing:
         """A page of the workloads that wait for quota, in Kueue's order."""
@@ -230,9 +232,7 @@ class Answers:
         at_ms = self.as_of_ms(as_of_ms)
         rows = [
             {
-                "team": row["team"],
-                "workloads": row["workloads"],
-                "open_workloads": row["open_workloads"],
+                **{name: row[name] for name in ("team", "workloads", "open_workloads")},
                 "last_submitted_at": format_instant(_whole(row["last_submitted_ms"])),
             }
             for row in self.store.rows(_TEAMS, {"as_of_ms": at_ms})

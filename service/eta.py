@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from analytics.eta.calibration import Calibration, Held, held
+from analytics.eta.calibration import Held
 from analytics.eta.estimate import RUNG_WORDS, Estimate
 from analytics.eta.replay import ask_of
 from analytics.eta.sentence import UNTOLD, told, way
@@ -10,17 +10,16 @@ from analytics.eta.sooner import Option, sooner
 from analytics.eta.waits import BANDS, FOREVER_MS, band_of
 from analytics.why.reason import Explanation, Reason
 from api.answers import Record
-from domain.window import MS_PER_HOUR, MS_PER_SECOND, format_instant
-from domain.workload import WAITING_STATES
+from domain.window import MS_PER_SECOND, format_instant
+from domain.workload import WAITING_STATES, State
+from service.eta_again import again
 from service.eta_sooner import Ways
-from service.eta_told import SHOWN_DAYS, outcomes
-from service.eta_waits import Known, known_waits
+from service.eta_told import SHOWN_DAYS
+from service.eta_waits import Known
 from service.why_facts import Known as KnownWorkload
 from service.why_search import Search
 
-_SHOWN_MS: Final = SHOWN_DAYS * 24 * MS_PER_HOUR
-
-
+_PLACED: Final = frozenset({State.STARTING, State.RUNNING})
 # Whoever waits for these need not ask otherwise: something has to be done about it first.
 _NO_WAY: Final = frozenset({Reason.HELD_BY_OWNER, Reason.GATED, Reason.MISCONFIGURED})
 
@@ -36,7 +35,7 @@ def eta(search: Search, known: KnownWorkload, answer: Explanation | None) -> Rec
     if known.state not in WAITING_STATES or answer.primary.reason in _NO_WAY:
         because = UNTOLD.get(answer.primary.reason, "it is not waiting for a place")
         return _untold(because) | {"sooner": []}
-    waits = known_waits(search.store, search.cluster, search.as_of_ms)
+    waits = search.scene.waits
     told_of = _of(search, known, answer, waits)
     now_s = told_of["median_seconds"]
     ways = Ways(search, known, waits).options()
@@ -45,21 +44,20 @@ def eta(search: Search, known: KnownWorkload, answer: Explanation | None) -> Rec
 
 
 def _of(search: Search, known: KnownWorkload, answer: Explanation, waits: Known) -> Record:
-    store, cluster, as_of_ms = search.store, search.cluster, search.as_of_ms
+    as_of_ms = search.as_of_ms
     because = UNTOLD.get(answer.primary.reason)
     if because is not None:
         return _untold(because)
     place = waits.place.get(str(known.course["uid"]))
     if place is None or waits.waits.until_ms[place] != FOREVER_MS:
-        return _untold("it has been placed before, and only first waits are learned from")
-    came = outcomes(store, cluster, as_of_ms)
+        return _untold(_not_learned_from(search, known))
+    calibrated = search.scene.calibrated()
     ask = ask_of(waits.waits, place)
     name, band = waits.classes[ask.service_class], band_of(as_of_ms - ask.submitted_ms)
-    found = waits.past.estimate(ask, as_of_ms, Calibration(came).margins(band, name))
+    found = waits.past.estimate(ask, as_of_ms, calibrated.margins(band, name))
     if not isinstance(found, Estimate):
         return _untold(found.because)
-    recent = held(one for one in came if one.known_ms >= as_of_ms - _SHOWN_MS)
-    of_like = recent.get((band, name), Held(0, 0))
+    of_like = calibrated.held.get((band, name), Held(0, 0))
     queue = str(known.course["queue"])
     return _told(found, as_of_ms) | {
         "sentence": told(found, queue=queue, held=of_like, days=SHOWN_DAYS),
@@ -71,6 +69,15 @@ def _of(search: Search, known: KnownWorkload, answer: Explanation, waits: Known)
             "held_ratio": of_like.ratio,
         },
     }
+
+
+def _not_learned_from(search: Search, known: KnownWorkload) -> str:
+    """Why it is not among the first waits that are looked at."""
+    if any(span["state"] in _PLACED for span in known.spans):
+        return again(search, known)
+    if not known.course["has_reasons"]:
+        return "only waits of work that asks GPUs are learned from"
+    return "so many wait that only the newest of them are looked at"
 
 
 def _option(option: Option, now_s: float | None) -> Record:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -15,7 +15,6 @@ from analytics.why.placement import place
 from analytics.why.quota import Request
 from domain.placement import Placement
 from domain.quantity import MICRO_PER_GPU
-from service import why_sql
 from service.eta_waits import Known as KnownWaits
 from service.why_facts import Known
 from service.why_search import Search
@@ -96,11 +95,9 @@ class Ways:
                 )
 
     def _flavors_of(self, queue: str, devices: Mapping[str, int]) -> dict[str, Placement]:
-        asked = {"cluster": self.search.cluster, "as_of_ms": self.search.as_of_ms}
-        rows: list[Mapping[str, Any]] = list(self.search.store.rows(why_sql.FLAVORS, asked))
         return {
             row["flavor"]: placement_of(row["wants"])
-            for row in rows
+            for row in self.search.site.flavor_rows
             if row["queue"] == queue and row["resource"] in devices
         }
 

@@ -9,7 +9,7 @@ from analytics.eta.estimate import RUNG_WORDS, Estimate
 from analytics.eta.replay import ask_of, replay
 from analytics.eta.sentence import UNTOLD
 from analytics.eta.waits import BANDS, band_of, mark_of
-from domain.window import MS_PER_HOUR
+from domain.window import MS_PER_HOUR, minute_before
 from service.eta_waits import Known, known_waits
 from store.derived import Replacement
 from store.embedded import Store
@@ -67,8 +67,17 @@ order by known_ms, at_ms, workload_uid
 
 def outcomes(store: Store, cluster: str, as_of_ms: int) -> list[Outcome]:
     """What came of the intervals that were told in the last weeks, as far as it is known."""
-    asked = {"cluster": cluster, "as_of_ms": as_of_ms, "since_ms": as_of_ms - KEPT_MS}
-    rows: Sequence[Mapping[str, Any]] = store.rows(_OUTCOMES, asked)
+    return outcomes_of(outcome_rows(store, cluster, as_of_ms))
+
+
+def outcome_rows(store: Store, cluster: str, as_of_ms: int) -> Sequence[Mapping[str, Any]]:
+    """The rows of them; the same object as long as nothing is committed."""
+    since_ms = minute_before(as_of_ms) - KEPT_MS
+    return store.kept_rows(_OUTCOMES, {"cluster": cluster, "as_of_ms": as_of_ms, "since_ms": since_ms})
+
+
+def outcomes_of(rows: Sequence[Mapping[str, Any]]) -> list[Outcome]:
+    """What the rows tell."""
     return [
         Outcome(
             Told(

@@ -9,7 +9,7 @@ import polars as pl
 from analytics.censored import Longs
 from analytics.eta.estimate import Past
 from analytics.eta.waits import FOREVER_MS, Waits, size_bucket
-from domain.window import MS_PER_HOUR
+from domain.window import MS_PER_HOUR, minute_before
 from store.embedded import Store
 
 # Waits are looked at that began in the last weeks, the newest ones of them; and all that go on.
@@ -33,7 +33,7 @@ with recent as (
     where
         cluster = $cluster
         and submitted_ms < $as_of_ms
-        and (submitted_ms >= $as_of_ms - {_BACK_MS} or open_until_ms >= $as_of_ms)
+        and (submitted_ms >= $since_ms or open_until_ms >= $as_of_ms)
     order by
         open_until_ms >= $as_of_ms and coalesce(first_placed_ms >= $as_of_ms, true) desc,
         submitted_ms desc
@@ -104,7 +104,9 @@ class Known:
 
 def known_waits(store: Store, cluster: str, as_of_ms: int) -> Known:
     """The first waits of a cluster, as they were known just before an instant."""
-    frame = store.frame(_WAITS, {"cluster": cluster, "as_of_ms": as_of_ms})
+    # Counted from the minute, so that within it they are the same as long as nothing happens.
+    since_ms = minute_before(as_of_ms) - _BACK_MS
+    frame = store.frame(_WAITS, {"cluster": cluster, "as_of_ms": as_of_ms, "since_ms": since_ms})
     classes, class_codes = _coded(frame["service_class"])
     queues, queue_codes = _coded(frame["queue"])
     waits = Waits(
@@ -130,4 +132,4 @@ def known_waits(store: Store, cluster: str, as_of_ms: int) -> Known:
 def _coded(column: pl.Series) -> tuple[list[str], Longs]:
     """The names in order, and the code of each row."""
     names = column.unique().sort()
-    return names.to_list(), np.searchsorted(names.to_numpy(), column.to_numpy()).astype(np.int64)
+    return names.to_list(), column.cast(pl.Enum(names)).to_physical().to_numpy().astype(np.int64)

@@ -226,11 +226,12 @@ class Order:
     ) -> None:
         asked = {"as_of_ms": as_of_ms}
         self._as_of_ms = as_of_ms
-        self._told = _by_workload(store.rows(_TOLD, asked | {"uid": uid}))
+        self._marks = {mark["cluster"]: mark for mark in marks(store, as_of_ms)}
+        # Where nobody was ever asked for positions, none were told.
+        self._told = _by_workload(store.rows(_TOLD, asked | {"uid": uid})) if self._marks else {}
         if ours is None:
             ours = _by_workload(store.rows(_OURS, asked | {"queue": queue}))
         self._ours = ours
-        self._marks = {mark["cluster"]: mark for mark in marks(store, as_of_ms)}
 
     def place(self, row: Mapping[str, Any]) -> Record | None:
         """

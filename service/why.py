@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
 
 from analytics.denials import Denier
@@ -13,28 +13,29 @@ from analytics.why.waterfall import waterfall
 from api.answers import Record
 from domain.facts import ObjectKind
 from domain.policy import Policy
-from domain.quantity import MICRO_PER_GPU
+from domain.quantity import MICRO_PER_GPU, is_gpu_resource
 from domain.window import MS_PER_SECOND, format_instant, parse_instant
 from domain.workload import WAITING_STATES
 from service import positions, why_ends, why_facts, why_sql, why_timeline
 from service.eta import eta
 from service.why_facts import Known
 from service.why_orders import Orders
+from service.why_scene import Scenes
 from service.why_search import QUOTA_REASONS, Search
 from service.why_sql import of_few
 from store.embedded import Store
 
 UID: Final = re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
-# One row per workload that bears the uid, or of which an object does: its job, a pod.
-_MEANT: Final = """
-select cluster, workload_uid as uid, 0 as member
-from workload
-where workload_uid = $uid
-union all
-select cluster, workload_uid as uid, 1 as member
+# One row per workload that bears the uid.
+_ITSELF: Final = (
+    "select cluster, workload_uid as uid from workload where workload_uid = $uid order by cluster"
+)
+# One row per workload of which an object does: its job, a pod.
+_OF_OBJECT: Final = """
+select cluster, workload_uid as uid
 from member
 where object_uid = $uid
-order by member, cluster, uid
+order by cluster, uid
 """
 _MOST_HOLDERS: Final = 50
 # What a workload that waits for nothing does instead.
@@ -46,33 +47,43 @@ _NOT_WAITING: Final = {
 
 
 def document(
-    store: Store, uid: str, as_of_ms: int, policy: Policy, orders: Orders | None = None
+    store: Store,
+    uid: str,
+    as_of_ms: int,
+    policy: Policy,
+    orders: Orders | None = None,
+    scenes: Scenes | None = None,
 ) -> Record | None:
     """
     Why a workload waited just before an instant; None where it was not submitted by then.
 
     `uid` may also be that of an object that belongs to it: its job, or a pod. `orders` are those that looks
-    of late found.
+    of late found, `scenes` what earlier questions did.
     """
-    meant = store.rows(_MEANT, {"uid": uid})
+    meant = store.rows(_ITSELF, {"uid": uid}) or store.rows(_OF_OBJECT, {"uid": uid})
     if not meant:
         return None
     cluster, uid = str(meant[0]["cluster"]), str(meant[0]["uid"])
     known = why_facts.read(store, cluster, [uid], as_of_ms).get(uid)
     if known is None:
         return None
-    search = Search.of(store, cluster, as_of_ms, orders.of(cluster, as_of_ms) if orders else None)
+    looked = orders.of(cluster, as_of_ms) if orders else None
+    with (scenes or Scenes()).entered(store, cluster, as_of_ms) as scene:
+        return _told(Search(store, cluster, as_of_ms, scene, looked), known, policy)
+
+
+def _told(search: Search, known: Known, policy: Policy) -> Record:
     answer = explain(known.situation(search.site, search.found(known)))
     course = known.course
     return {
-        "as_of": format_instant(as_of_ms),
-        "cluster": cluster,
+        "as_of": format_instant(search.as_of_ms),
+        "cluster": search.cluster,
         **{name: course[name] for name in ("uid", "kind", "namespace", "name", "team", "user", "queue")},
         **{name: course[name] for name in ("service_class", "state")},
         "requested_gpus": _gpus(course["requested_micro_gpus"]),
         "waits": known.state in WAITING_STATES,
         "in_state_since": format_instant(course["since_ms"]),
-        "in_state_seconds": (as_of_ms - course["since_ms"]) / MS_PER_SECOND,
+        "in_state_seconds": (search.as_of_ms - course["since_ms"]) / MS_PER_SECOND,
         "verdict": sentence(answer.primary) if answer else _NOT_WAITING[known.state],
         "primary": _finding(answer.primary) if answer else None,
         "further": [_finding(one) for one in answer.further] if answer else [],
@@ -80,7 +91,7 @@ def document(
         "eta": eta(search, known, answer),
         "queue_position": _position(search, known),
         "priority": _priority(search, known, answer, policy),
-        **why_timeline.reasons(store, cluster, uid, since_ms=int(course["submitted_ms"]), as_of_ms=as_of_ms),
+        **why_timeline.reasons(search.store, search.cluster, known, search.as_of_ms),
     }
 
 
@@ -166,8 +177,13 @@ def _parties(search: Search, known: Known, answer: Explanation | None) -> Mappin
     """
     holds, holding = _holding(search, known, answer)
     uids = {*holding, *_named(answer)} - {str(known.course["uid"])}
-    owners = {str(row["uid"]): str(row["of_uid"]) for row in _about(search, why_sql.OWNERS, uids)}
-    names = {str(row["uid"]): row for row in _about(search, why_sql.NAMES, {*uids, *owners.values()})}
+    names = _about(search, why_sql.NAMES, uids, search.scene.names)
+    # What is no workload may be an object of one: a job, a pod.
+    owners = {
+        uid: str(row["of_uid"])
+        for uid, row in _about(search, why_sql.OWNERS, uids - names.keys(), search.scene.owners).items()
+    }
+    names |= _about(search, why_sql.NAMES, {*owners.values()}, search.scene.names)
     since_ms = {uid: parse_instant(held["since"]) for uid, held in holding.items() if uid in names}
     ends = why_ends.ends(search.store, search.cluster, since_ms, search.as_of_ms)
     holders: list[Record] = sorted(
@@ -194,18 +210,27 @@ def _parties(search: Search, known: Known, answer: Explanation | None) -> Mappin
     }
 
 
-def _about(search: Search, sql: str, uids: Collection[str]) -> Sequence[Mapping[str, Any]]:
-    if not uids:
-        return ()
-    return search.store.rows(of_few(sql), {"cluster": search.cluster, "uids": sorted(uids)})
+def _about(
+    search: Search, sql: str, uids: Collection[str], known: dict[str, Mapping[str, Any] | None]
+) -> dict[str, Mapping[str, Any]]:
+    """The row of each uid that has one; those in the way of many are asked about once."""
+    new = sorted(uids - known.keys())
+    if new:
+        known |= dict.fromkeys(new)
+        asked = {"cluster": search.cluster, "uids": new}
+        known |= {str(row["uid"]): row for row in search.store.rows(of_few(sql), asked)}
+    return {uid: row for uid in sorted(uids) if (row := known[uid]) is not None}
 
 
 def _holding(search: Search, known: Known, answer: Explanation | None) -> tuple[str, Mapping[str, Record]]:
     """Who holds what the first reason that is about something held says is missing."""
     for finding in answer.findings if answer else ():
         if finding.reason in QUOTA_REASONS and "flavor" in finding.evidence:
-            return "quota", _of_quota(search, finding)
-        if finding.evidence.get("denied_by") == Denier.RESOURCE_QUOTA:
+            # Holders are told by their GPUs; of CPUs and memory the numbers in the evidence must do.
+            is_gpu = is_gpu_resource(str(finding.evidence["resource"]))
+            return ("quota", _of_quota(search, finding)) if is_gpu else ("", {})
+        said = finding.evidence
+        if said.get("denied_by") == Denier.RESOURCE_QUOTA or "namespace_free" in said:
             return "quota", _of_namespace(search, known)
         if finding.reason in (Reason.FRAGMENTATION, Reason.GPU_SHORTAGE):
             return "devices", _of_nodes(search, known, finding)

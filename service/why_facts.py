@@ -15,7 +15,7 @@ from analytics.why.reason import Finding, Reason
 from analytics.why.situation import About, Said, Situation
 from domain.facts import ObjectKind
 from domain.objects import Workload
-from domain.workload import State
+from domain.workload import WAITING_STATES, State
 from service import why_sql
 from service.why_site import Site, placement_of
 from service.why_sql import of_few
@@ -51,6 +51,7 @@ class Known:
     kueue: Workload | None = None
     shape: Sequence[Row] = ()
     asks: Sequence[Row] = field(default=())
+    spans: Sequence[Row] = ()
 
     @property
     def state(self) -> State:
@@ -130,11 +131,16 @@ class Known:
 def read(store: Store, cluster: str, uids: Collection[str], as_of_ms: int) -> dict[str, Known]:
     """What is known of these workloads; nothing of one that was not submitted yet."""
     asked: dict[str, object] = {"cluster": cluster, "uids": list(uids), "as_of_ms": as_of_ms}
-    courses = _rows(store, why_sql.COURSES, asked)
+    spans = _by_workload(_rows(store, why_sql.SPANS, asked))
+    courses = [
+        {**row, **_course(spans[row["uid"]], int(row["submitted_ms"]), as_of_ms)}
+        for row in _rows(store, why_sql.WORKLOADS, asked)
+    ]
     members = {row["uid"]: row for row in _rows(store, why_sql.MEMBERS, asked)}
+    has_pods = any(row["kind"] == ObjectKind.POD for row in members.values())
     first_ms = min((row["since_ms"] for row in courses), default=as_of_ms) - _OLDER_MS
     asked |= {"members": list(members), "first_ms": first_ms, "words": [*_ABOUT, *PENDING_WORDS]}
-    ends = {row["uid"]: row for row in _rows(store, why_sql.ENDS, asked)}
+    ends = {row["uid"]: row for row in _rows(store, why_sql.ENDS, asked)} if has_pods else {}
     pods: defaultdict[str, list[Row]] = defaultdict(list)
     kueue: dict[str, Row] = {}
     for row in sorted(_rows(store, why_sql.BODIES, asked), key=lambda one: (one["from_ms"], one["uid"])):
@@ -150,7 +156,7 @@ def read(store: Store, cluster: str, uids: Collection[str], as_of_ms: int) -> di
         if about is not None:
             said[member["of_uid"]].append({**row, "about": about})
     shapes = _by_workload(_rows(store, why_sql.SHAPES, asked))
-    asks = _by_workload(_rows(store, why_sql.ASKS, asked))
+    asks = _by_workload(_rows(store, why_sql.ASKS, asked) if has_pods else ())
     return {
         row["uid"]: Known(
             course=row,
@@ -159,9 +165,26 @@ def read(store: Store, cluster: str, uids: Collection[str], as_of_ms: int) -> di
             kueue=_WORKLOAD.decode(kueue[row["uid"]]["body"]) if row["uid"] in kueue else None,
             shape=shapes[row["uid"]],
             asks=asks[row["uid"]],
+            spans=spans[row["uid"]],
         )
         for row in courses
     }
+
+
+def _course(spans: Sequence[Row], submitted_ms: int, as_of_ms: int) -> dict[str, Any]:
+    """Where it stands after these spans, since when, and how long it waited so far; it begins as queued."""
+    state, word, since_ms = str(State.QUEUED), "", submitted_ms
+    waited_ms = 0 if spans else as_of_ms - submitted_ms
+    before = None
+    for span in spans:
+        state, word = span["state"], span["word"]
+        if state != before:
+            since_ms = span["start_ms"]
+        if state in WAITING_STATES:
+            end_ms = as_of_ms if span["end_ms"] is None else min(span["end_ms"], as_of_ms)
+            waited_ms += end_ms - span["start_ms"]
+        before = state
+    return {"state": state, "word": word, "since_ms": since_ms, "waited_ms": waited_ms}
 
 
 def _rows(store: Store, sql: str, asked: Mapping[str, object]) -> Sequence[Row]:

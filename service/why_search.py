@@ -4,23 +4,24 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import msgspec
 
 from analytics.fragmentation.places import written
-from analytics.why.ceilings import Ceiling, of_kai, of_volcano, within
+from analytics.why.ceilings import Ceiling, of_kai, of_namespace, of_volcano, within
 from analytics.why.order import Waiting, positions, queue_order
 from analytics.why.placement import place
 from analytics.why.quota import PodSetAsk, Request
 from analytics.why.reason import Finding, Reason, Source
 from domain.facts import ObjectKind
-from domain.objects import Workload
+from domain.objects import PodSet, Workload
 from domain.window import MS_PER_SECOND
 from domain.workload import WAITING_STATES, State
 from service import why_sql
 from service.why_facts import Known
 from service.why_orders import Order
+from service.why_scene import Scene, Shape
 from service.why_site import Site
 from store.embedded import Store
 
@@ -31,29 +32,34 @@ _STRICT: Final = "StrictFIFO"
 # What `analytics.why.quota` counts in the units of the terms, which are thousandths.
 _AMOUNTS: Final = frozenset(
     {"asked", "nominal", "used", "available", "at_most", "missing", "borrowing_limit", "cohort_quota",
-     "cohort_used", "cohort_unused", "cohort_borrowing_limit", "lent_out"}
+     "cohort_used", "cohort_unused", "cohort_borrowing_limit", "lent_out", "namespace_free"}
 )  # fmt: skip
 
 
-# Amounts of each pod set by resource, and what its pods want of a node, as text.
-_Shape: TypeAlias = tuple[tuple[tuple[tuple[str, int], ...], str], ...]
+def _shape(body: Workload) -> Shape:
+    """
+    What a Workload asks, GPUs first, in thousandths; under partial admission the least.
 
-
-def _shape(body: Workload) -> _Shape:
-    """What a Workload asks, in thousandths; under partial admission the least."""
+    Kueue counts pods too, where a queue has quota of them.
+    """
     return tuple(
         (
-            tuple(
-                (name, each * (one.min_count or one.count) * 1000) for name, each in one.gpu_requests.items()
-            ),
+            tuple((name, each * (one.min_count or one.count)) for name, each in _each(one).items()),
             "" if one.placement is None else written(one.placement),
         )
         for one in body.pod_sets
     )
 
 
+def _each(pods: PodSet) -> dict[str, int]:
+    """What one pod asks of a quota."""
+    gpus = {name: each * 1000 for name, each in pods.gpu_requests.items()}
+    others = pods.other_requests if isinstance(pods.other_requests, dict) else {}
+    return gpus | dict(sorted(others.items())) | {"pods": 1000}
+
+
 @lru_cache(maxsize=32_768)
-def _read_body(text: str) -> tuple[int, _Shape]:
+def _read_body(text: str) -> tuple[int, Shape]:
     """The priority of a Workload and what it asks: between two looks most descriptions stay as they are."""
     body = _WORKLOAD.decode(text)
     return body.priority, _shape(body)
@@ -66,25 +72,32 @@ class Search:
     store: Store
     cluster: str
     as_of_ms: int
-    site: Site
+    scene: Scene
     looked: Order | None = None
-    _lines: dict[str | None, list[Waiting]] = field(default_factory=dict)
-    _orders: dict[str | None, Mapping[str, Finding]] = field(default_factory=dict)
-    _places: dict[str, Mapping[str, int]] = field(default_factory=dict)
-    _requests: dict[tuple[str, _Shape], Request] = field(default_factory=dict)
-    _given: dict[str, tuple[int, Sequence[Mapping[str, Any]]]] = field(default_factory=dict)
+    # What the pods of a namespace ask, from facts, which change without the scene.
+    _in_namespaces: dict[str, Mapping[str, int]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, store: Store, cluster: str, as_of_ms: int, looked: Order | None = None) -> "Search":
         """With the nodes, queues and quotas as the store has them; `looked` is the order of the last look."""
-        return cls(store, cluster, as_of_ms, Site(store, cluster, as_of_ms), looked)
+        return cls(store, cluster, as_of_ms, Scene(store, cluster, as_of_ms), looked)
+
+    @property
+    def site(self) -> Site:
+        """The nodes, queues and quotas."""
+        return self.scene.site
 
     def found(self, known: Known) -> tuple[Finding, ...]:
         """All that would keep it from starting now; nothing of work that does not wait."""
         if known.state not in WAITING_STATES:
             return ()
         quota = self.without_quota(known)
-        return (*quota, *self._behind(known, has_quota=not quota), *self.without_room(known))
+        return (
+            *quota,
+            *self.without_namespace(known),
+            *self._behind(known, has_quota=not quota),
+            *self.without_room(known),
+        )
 
     def without_room(self, known: Known) -> tuple[Finding, ...]:
         """Why there is no room for it on the nodes."""
@@ -102,6 +115,34 @@ class Search:
             for one in self.site.quota.findings(self.request(str(known.course["queue"]), known.kueue))
         )
 
+    def without_namespace(self, known: Known) -> tuple[Finding, ...]:
+        """
+        Why ResourceQuotas of its namespace let not all of its pods be made.
+
+        Nothing where they are there; Kueue's workloads make theirs once they are admitted.
+        """
+        namespace = str(known.course["namespace"])
+        quotas = self.site.resource_quotas.get(namespace)
+        if not quotas or known.gang_size <= len(known.pods) or self._waits_for_quota(known):
+            return ()
+        asked = _asked(known, self.site)
+        unbound = {row["uid"] for row in known.pods if not row["bound"]}
+        for row in known.asks:
+            if row["pod_uid"] in unbound:
+                asked[row["resource"]] = asked.get(row["resource"], 0) - int(row["devices"]) * 1000
+        ceilings = of_namespace(quotas, used=self._in_namespace(namespace))
+        return tuple(_in_units(one) for one in within(asked, ceilings))
+
+    def _in_namespace(self, namespace: str) -> Mapping[str, int]:
+        """What the pods of a namespace ask, in thousandths by resource."""
+        if namespace not in self._in_namespaces:
+            asked = {"cluster": self.cluster, "namespace": namespace, "as_of_ms": self.as_of_ms}
+            self._in_namespaces[namespace] = {
+                str(row["resource"]): int(str(row["devices"])) * 1000
+                for row in self.store.rows(why_sql.ASKED_IN_NAMESPACE, asked)
+            }
+        return self._in_namespaces[namespace]
+
     def _ceilings(self, known: Known) -> Iterable[Ceiling]:
         """The hard limits of Volcano's and KAI's queues that bind it."""
         queue, asked = str(known.course["queue"]), _asked(known, self.site)
@@ -116,11 +157,11 @@ class Search:
         """What a Workload asks of the quota of a queue, in thousandths."""
         return self._request(queue, _shape(body) if body else ())
 
-    def _request(self, queue: str, shape: _Shape) -> Request:
+    def _request(self, queue: str, shape: Shape) -> Request:
         """Those that ask alike have one request."""
-        known = self._requests.get((queue, shape))
+        known = self.scene.requests.get((queue, shape))
         if known is None:
-            known = self._requests[queue, shape] = Request(
+            known = self.scene.requests[queue, shape] = Request(
                 queue=queue,
                 pod_sets=tuple(
                     PodSetAsk(amounts=dict(amounts), flavors=self.site.open_flavors(wants))
@@ -171,7 +212,7 @@ class Search:
 
     def order(self) -> Order | None:
         """The order of all, where it was needed; for the next who asks."""
-        behind = self._orders.get(None)
+        behind = self.scene.orders.get(None)
         if behind is None:
             return None
         known = frozenset(one.uid for one in self._waiting(None))
@@ -179,25 +220,25 @@ class Search:
 
     def _order(self, queue: str | None) -> Mapping[str, Finding]:
         """Who is behind others, of all that wait for quota, or of one queue."""
-        if queue not in self._orders:
+        if queue not in self.scene.orders:
             strict = [name for name, body in self.site.cluster_queues.items() if body.strategy == _STRICT]
-            self._orders[queue] = queue_order(self._waiting(queue), self.site.quota, strict=strict)
-        return self._orders[queue]
+            self.scene.orders[queue] = queue_order(self._waiting(queue), self.site.quota, strict=strict)
+        return self.scene.orders[queue]
 
     def _place(self, queue: str) -> Mapping[str, int]:
         """How many of a queue come before each that waits in it."""
-        if queue not in self._places:
-            self._places[queue] = positions(self._waiting(queue))
-        return self._places[queue]
+        if queue not in self.scene.places:
+            self.scene.places[queue] = positions(self._waiting(queue))
+        return self.scene.places[queue]
 
     def _waiting(self, queue: str | None) -> list[Waiting]:
         """All that waits for quota, or what waits in one queue."""
-        if queue not in self._lines:
-            everybody = self._lines.get(None)
-            self._lines[queue] = (
+        if queue not in self.scene.lines:
+            everybody = self.scene.lines.get(None)
+            self.scene.lines[queue] = (
                 self._read(queue) if everybody is None else [one for one in everybody if one.queue == queue]
             )
-        return self._lines[queue]
+        return self.scene.lines[queue]
 
     def _read(self, queue: str | None) -> list[Waiting]:
         asked = {"cluster": self.cluster, "queue": queue, "as_of_ms": self.as_of_ms}
@@ -233,10 +274,10 @@ class Search:
 
     def _admitted(self, queue: str, since_ms: int) -> Sequence[Mapping[str, Any]]:
         """What was reserved of a queue since then, or since earlier."""
-        known = self._given.get(queue)
+        known = self.scene.given.get(queue)
         if known is None or known[0] > since_ms:
             asked = {"cluster": self.cluster, "queue": queue, "as_of_ms": self.as_of_ms, "since_ms": since_ms}
-            known = self._given[queue] = since_ms, self.store.rows(why_sql.ADMITTED, asked)
+            known = self.scene.given[queue] = since_ms, self.store.rows(why_sql.ADMITTED, asked)
         return known[1]
 
 

@@ -18,6 +18,7 @@ from domain.objects import (
     LocalQueue,
     PriorityClass,
     ResourceFlavor,
+    ResourceQuota,
     VolcanoQueue,
 )
 from domain.placement import Placement
@@ -27,6 +28,7 @@ from store.embedded import Store
 Row: TypeAlias = Mapping[str, Any]
 _Body = TypeVar("_Body")
 _LOCAL_QUEUE: Final = msgspec.json.Decoder(LocalQueue)
+_RESOURCE_QUOTA: Final = msgspec.json.Decoder(ResourceQuota)
 _PLACEMENT: Final = msgspec.json.Decoder(Placement)
 _RUNS: Final = "None"
 
@@ -52,8 +54,9 @@ class Site:
     def held(self) -> Mapping[str, Sequence[Row]]:
         """Who holds what on which node since when, by workload."""
         held: dict[str, list[Row]] = defaultdict(list)
-        for row in self._store.rows(why_sql.HOLDS, self._asked):
-            held[str(row["workload_uid"])].append(row)
+        rows: Sequence[Row] = self._store.rows(why_sql.HOLDS, self._asked)
+        for row in rows:
+            held[row["workload_uid"]].append(row)
         return held
 
     @cached_property
@@ -72,7 +75,12 @@ class Site:
     @cached_property
     def flavors(self) -> Mapping[tuple[str, str], tuple[Placement, ...]]:
         """What each flavor of a queue wants of a node, by queue and resource."""
-        return _flavors(self._store.rows(why_sql.FLAVORS, self._asked))
+        return _flavors(self.flavor_rows)
+
+    @cached_property
+    def flavor_rows(self) -> Sequence[Row]:
+        """What each flavor in the quota of a queue wants of a node, by resource."""
+        return self._store.rows(why_sql.FLAVORS, self._asked)
 
     @cached_property
     def quota(self) -> KueueQuota:
@@ -110,6 +118,17 @@ class Site:
     def kai_queues(self) -> Mapping[str, KaiQueue]:
         """By name."""
         return _bodies(self._queues, ObjectKind.KAI_QUEUE, KaiQueue)
+
+    @cached_property
+    def resource_quotas(self) -> Mapping[str, Mapping[str, ResourceQuota]]:
+        """Those that limit GPUs for all pods of a namespace, by namespace and name."""
+        found: dict[str, dict[str, ResourceQuota]] = defaultdict(dict)
+        for row in self._queues:
+            if row["kind"] == ObjectKind.RESOURCE_QUOTA:
+                body = _RESOURCE_QUOTA.decode(str(row["body"]))
+                if body.hard and body.scoped is not True:
+                    found[str(row["namespace"])][str(row["name"])] = body
+        return found
 
     def priority_classes(self, kind: ObjectKind) -> Mapping[str, int]:
         """The values of Kubernetes' or Kueue's priority classes, by name."""
@@ -154,19 +173,19 @@ def _bodies(rows: Sequence[Row], kind: ObjectKind, of: type[_Body]) -> dict[str,
 def _stock(offered: Sequence[Row], held: Mapping[str, Sequence[Row]]) -> NodeStock:
     by_node: dict[str, list[Row]] = defaultdict(list)
     for row in offered:
-        by_node[str(row["node"])].append(row)
+        by_node[row["node"]].append(row)
     taken: dict[tuple[str, str], int] = defaultdict(int)
     holds: dict[tuple[str, str], dict[str, int]] = defaultdict(dict)
     for uid, rows in held.items():
         for row in rows:
-            node, resource, devices = str(row["node"]), str(row["resource"]), int(row["devices"])
+            node, resource, devices = row["node"], row["resource"], row["devices"]
             taken[node, resource] += devices
             holds[uid, node][resource] = devices
     nodes = [
         _node(
             name,
-            str(rows[0]["labels"]),
-            str(rows[0]["taints"]),
+            rows[0]["labels"],
+            rows[0]["taints"],
             tuple(
                 (row["resource"], row["capacity"], row["allocatable"], taken.get((name, row["resource"]), 0))
                 for row in rows

@@ -16,58 +16,37 @@ def of_few(sql: str) -> str:
     return _AMONG.sub(r"list_contains($\2, \1)", sql)
 
 
-# One row per workload that was submitted: its newest span, and since when it has been in that state.
-COURSES: Final = """
-with spans as (
-    select
-        workload_uid,
-        state,
-        reason,
-        start_ms,
-        least(coalesce(end_ms, $as_of_ms), $as_of_ms) - start_ms as length_ms,
-        lag(state) over (partition by workload_uid order by start_ms) as before
-    from span
-    where
-        cluster = $cluster
-        and workload_uid in (select unnest($uids))
-        and start_ms < $as_of_ms
-),
-
-course as (
-    select
-        workload_uid,
-        arg_max(state, start_ms) as state,
-        arg_max(reason, start_ms) as word,
-        max(start_ms) filter (where before is null or before != state) as since_ms,
-        sum(length_ms) filter (where state in ('queued', 'checking', 'placing')) as waited_ms
-    from spans
-    group by workload_uid
-)
-
+# One row per workload that was submitted. has_reasons: it asks GPUs and is counted, as the view gpu_workload
+# has it, which costs twice as much to ask; only at such the stage `reasons` looks.
+WORKLOADS: Final = """
 select
-    workload.workload_uid as uid,
-    workload.kind,
-    workload.namespace,
-    workload.name,
-    workload.team,
-    workload.user_name as user,
-    workload.queue,
-    workload.priority_class,
-    workload.service_class,
-    workload.gang_size,
-    workload.requested_micro_gpus,
-    workload.submitted_ms,
-    coalesce(course.state, 'queued') as state,
-    coalesce(course.word, '') as word,
-    coalesce(course.since_ms, workload.submitted_ms) as since_ms,
-    coalesce(course.waited_ms, $as_of_ms - workload.submitted_ms)::bigint as waited_ms
+    workload_uid as uid,
+    kind,
+    namespace,
+    name,
+    team,
+    user_name as user,
+    queue,
+    priority_class,
+    service_class,
+    gang_size,
+    requested_micro_gpus,
+    submitted_ms,
+    (requested_micro_gpus is null or requested_micro_gpus > 0) and skewed = '' and not is_copy as has_reasons
 from workload
-left join course on workload.workload_uid = course.workload_uid
 where
-    workload.cluster = $cluster
-    and workload.workload_uid in (select unnest($uids))
-    and workload.submitted_ms < $as_of_ms
-order by workload.submitted_ms, workload.workload_uid
+    cluster = $cluster
+    and workload_uid in (select unnest($uids))
+    and submitted_ms < $as_of_ms
+order by submitted_ms, workload_uid
+"""
+
+# One row per span of these workloads that had begun, in the order of time.
+SPANS: Final = """
+select workload_uid as of_uid, state, reason as word, start_ms, end_ms
+from span
+where cluster = $cluster and workload_uid in (select unnest($uids)) and start_ms < $as_of_ms
+order by start_ms, coalesce(end_ms, 9223372036854775807)
 """
 
 # One row per object that belongs to one of the workloads.
@@ -178,7 +157,11 @@ select
     sum(devices)::bigint as devices,
     min(bound_ms) as since_ms
 from device_holding
-where cluster = $cluster and bound_ms < $as_of_ms and coalesce(released_ms >= $as_of_ms, true)
+where
+    cluster = $cluster
+    and open_until_ms >= $as_of_ms
+    and bound_ms < $as_of_ms
+    and coalesce(released_ms >= $as_of_ms, true)
 group by workload_uid, node, resource
 order by workload_uid, node, resource
 """
@@ -191,7 +174,7 @@ where cluster = $cluster and start_ms < $as_of_ms and coalesce(end_ms >= $as_of_
 order by queue, resource, flavor
 """
 
-# One row per version of a queue, flavor or priority class, oldest first: what it says of itself, as JSON. It
+# One row per version of a queue, flavor, quota or priority class, oldest first: what it says, as JSON. It
 # asks for no instant, so that it is read once between two commits.
 QUEUES: Final = """
 select
@@ -209,11 +192,11 @@ where
     object_state.cluster = $cluster
     and object_state.kind in (
         'ClusterQueue', 'LocalQueue', 'ResourceFlavor', 'VolcanoQueue', 'KaiQueue', 'PriorityClass',
-        'WorkloadPriorityClass'
+        'WorkloadPriorityClass', 'ResourceQuota'
     )
     and description.kind in (
         'ClusterQueue', 'LocalQueue', 'ResourceFlavor', 'VolcanoQueue', 'KaiQueue', 'PriorityClass',
-        'WorkloadPriorityClass'
+        'WorkloadPriorityClass', 'ResourceQuota'
     )
 order by description.from_ms, object_state.uid
 """
@@ -240,9 +223,12 @@ with queued as (
     select workload.workload_uid, workload.queue, workload.submitted_ms
     from workload
     inner join span
-        on workload.cluster = span.cluster and workload.workload_uid = span.workload_uid
+        on workload.cluster = span.cluster
+        and workload.workload_uid = span.workload_uid
+        and workload.open_until_ms = span.open_until_ms
     where
         workload.cluster = $cluster
+        and workload.open_until_ms >= $as_of_ms
         and ($queue is null or workload.queue = $queue)
         and span.state = 'queued'
         and span.start_ms < $as_of_ms
@@ -271,6 +257,7 @@ from quota_used
 where
     cluster = $cluster
     and queue = $queue
+    and open_until_ms >= $since_ms
     and start_ms >= $since_ms
     and start_ms < $as_of_ms
 order by start_ms
@@ -280,7 +267,11 @@ order by start_ms
 RESERVED: Final = """
 select workload_uid as uid, queue, flavor, resources, min(start_ms) as since_ms
 from quota_used
-where cluster = $cluster and start_ms < $as_of_ms and coalesce(end_ms >= $as_of_ms, true)
+where
+    cluster = $cluster
+    and open_until_ms >= $as_of_ms
+    and start_ms < $as_of_ms
+    and coalesce(end_ms >= $as_of_ms, true)
 group by workload_uid, queue, flavor, resources
 order by workload_uid, flavor
 """
@@ -290,14 +281,51 @@ HELD_BY_QUEUE: Final = """
 select workload.queue, device_holding.resource, sum(device_holding.devices)::bigint as devices
 from device_holding
 inner join workload
-    on device_holding.cluster = workload.cluster and device_holding.workload_uid = workload.workload_uid
+    on device_holding.cluster = workload.cluster
+    and device_holding.workload_uid = workload.workload_uid
+    and device_holding.open_until_ms = workload.open_until_ms
 where
     device_holding.cluster = $cluster
+    and device_holding.open_until_ms >= $as_of_ms
     and workload.queue != ''
     and device_holding.bound_ms < $as_of_ms
     and coalesce(device_holding.released_ms >= $as_of_ms, true)
 group by workload.queue, device_holding.resource
 order by workload.queue, device_holding.resource
+"""
+
+# One row per resource: what the pods of a namespace ask that are there and not over, on a node or not.
+ASKED_IN_NAMESPACE: Final = """
+with asked as (
+    select pod_device.pod_uid, pod_device.resource, pod_device.devices
+    from pod_device
+    inner join workload
+        on pod_device.cluster = workload.cluster
+        and pod_device.workload_uid = workload.workload_uid
+        and pod_device.open_until_ms = workload.open_until_ms
+    where
+        pod_device.cluster = $cluster
+        and workload.namespace = $namespace
+        and pod_device.open_until_ms >= $as_of_ms
+),
+
+there as (
+    select uid
+    from transition
+    where
+        cluster = $cluster
+        and at_ms < $as_of_ms
+        and moment in ('created', 'bound', 'ended', 'gone')
+        and uid in (select pod_uid from asked)
+    group by uid
+    having count(*) filter (where moment in ('ended', 'gone')) = 0
+)
+
+select resource, sum(devices)::bigint as devices
+from asked
+where pod_uid in (select uid from there)
+group by resource
+order by resource
 """
 
 # One row per workload of a namespace that holds devices: how many, on which nodes, and since when.

@@ -173,7 +173,7 @@ def fold(engine: Engine, cluster: str, *, job: str, idle_below: float, resident_
     made_anew: set[str] = set()
     for from_ms, to_ms in _runs(touched):
         run = about | {"from_ms": from_ms, "to_ms": to_ms}
-        with engine.transaction() as connection:
+        with engine.transaction(changes_lives=False) as connection:
             for statement in _FRESH_PIECES:
                 _execute(connection, statement, run | {"known_ms": to_ms + REACH_MS})
             _execute(connection, _FRESH_SPANS, run | limits)
@@ -182,7 +182,7 @@ def fold(engine: Engine, cluster: str, *, job: str, idle_below: float, resident_
             made_anew |= {uid for (uid,) in connection.execute("select * from stale_workload").fetchall()}
             for statement in _REPLACE:
                 _execute(connection, statement, run)
-    with engine.transaction() as connection:
+    with engine.transaction(changes_lives=False) as connection:
         keep_stays(connection, cluster, stays)
         connection.execute(_FORGET, {"cluster": cluster, "stage": job.partition("/")[0] + "/"})
         connection.execute(MARK, {"cluster": cluster, "job": job, "seq": done["newest"]})

@@ -61,7 +61,7 @@ def keep(
     Raises:
         StoreError: a column or type is wrong; nothing was written.
     """
-    with engine.transaction() as connection:
+    with engine.transaction(changes_lives=False) as connection:
         connection.execute("delete from alert_state")
         connection.execute("delete from alert_mark")
         connection.execute(_SET_MARK, {"as_of_ms": as_of_ms})
@@ -74,5 +74,5 @@ def keep(
 
 def drop_before(engine: Engine, before_ms: int) -> None:
     """Drop what resolved before an instant."""
-    with engine.transaction() as connection:
+    with engine.transaction(changes_lives=False) as connection:
         connection.execute(_DROP, {"before_ms": before_ms})

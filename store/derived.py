@@ -105,7 +105,7 @@ def replace(
     incoming = [(each, fitting(each.table, engine.schema(each.table), each.rows)) for each in replacements]
     for each, rows in incoming:
         check_owner(each.table, rows, column="cluster", owners={cluster})
-    with engine.transaction() as connection:
+    with engine.transaction(changes_lives=False) as connection:
         for each, rows in incoming:
             sql, parameters = _delete(each)
             connection.execute(sql, {"cluster": cluster} | parameters)

@@ -23,7 +23,7 @@ _HOLDER: Final = re.compile(r"\(PID (\d+)\)")
 _DISK: Final = re.compile(r"Could not (write|sync|truncate|read|open)")
 _READS: Final = (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN)
 _CLOCK: Final = SystemClock()
-# Of so many texts it is remembered which parameters they name.
+# Of so many texts it is remembered which parameters they name: it takes up to a millisecond to parse one.
 _TEXTS: Final = 1024
 # Trouble with the file or with memory, not with what was asked. A fatal one ends the handle.
 _BROKEN: Final = (duckdb.IOException, duckdb.FatalException, duckdb.InternalException)
@@ -53,6 +53,7 @@ class Engine:
         self._named: dict[str, frozenset[str]] = {}
         self._kept: Kept[Sequence[Mapping[str, object]]] = Kept()
         self._kept_frames: Kept[pl.DataFrame] = Kept()
+        self._lives_version = 0
         self._use(connect())
 
     @classmethod
@@ -135,10 +136,22 @@ class Engine:
         question = (sql, tuple(sorted((params or {}).items())))
         return self._kept_frames.answer(question, lambda: self.frame(sql, params))
 
+    @property
+    def lives_version(self) -> int:
+        """
+        Another number as soon as lives may have changed: what `store.lives` writes.
+
+        Whoever keeps what follows from them reads it before he reads them.
+        """
+        return self._lives_version
+
     @contextmanager
-    def transaction(self) -> Iterator[duckdb.DuckDBPyConnection]:
+    def transaction(self, *, changes_lives: bool = True) -> Iterator[duckdb.DuckDBPyConnection]:
         """
         The one writing connection, in a transaction: all of it is kept, or nothing.
+
+        Args:
+            changes_lives: False where surely nothing of them is written.
 
         Raises:
             StoreError: DuckDB refuses a statement or the commit; nothing was written.
@@ -155,6 +168,7 @@ class Engine:
                 raise
             finally:
                 self._forget_kept()
+                self._lives_version += changes_lives
 
     def schema(self, table: str) -> pa.Schema:
         """Columns of one of our tables, in order, as Arrow types."""
@@ -221,6 +235,7 @@ class Engine:
 
     def _use(self, connection: duckdb.DuckDBPyConnection) -> None:
         self._forget_kept()
+        self._lives_version += 1
         self._connection = connection
         self._writer = connection.cursor()
         if self.path is not None:
@@ -269,6 +284,7 @@ class Engine:
 
 
 def _named(cursor: duckdb.DuckDBPyConnection, sql: str) -> frozenset[str]:
+    """The parameters that a text names, which must be one query that only reads."""
     statements = cursor.extract_statements(sql)
     if len(statements) != 1 or statements[0].type not in _READS:
         message = f"expected one query that only reads, got: {sql[:200]}"

@@ -184,7 +184,7 @@ def append(engine: Engine, batch: Batch, *, after_seq: int) -> int:
     Raises:
         StoreError: nothing of it was written.
     """
-    with engine.transaction() as connection:
+    with engine.transaction(changes_lives=False) as connection:
         write(engine, connection, batch, after_seq=after_seq)
     return len(batch)
 

@@ -141,7 +141,7 @@ def append(
     if strangers := sources - marks.keys():
         message = f"table gpu_sample: samples of {min(strangers)!r}; expected a mark of each source"
         raise StoreError(message)
-    with engine.transaction() as connection:
+    with engine.transaction(changes_lives=False) as connection:
         given = _Given(connection, cluster)
         fresh = given.unless_stored(frame.select(wanted), ends)
         if fresh.height:
@@ -164,13 +164,13 @@ def append(
 
 def mark(engine: Engine, cluster: str, reads: Mapping[str, Read]) -> None:
     """Note how readings of these sources went that gave nothing: what was read before stays read."""
-    with engine.transaction() as connection:
+    with engine.transaction(changes_lives=False) as connection:
         _Given(connection, cluster).run(_MARK, _marked(reads, _NO_ENDS))
 
 
 def unmark(engine: Engine, cluster: str, source: str) -> None:
     """Take back the mark of a source that never gave a sample."""
-    with engine.transaction() as connection:
+    with engine.transaction(changes_lives=False) as connection:
         connection.execute(_UNMARK, {"cluster": cluster, "source": source})
 
 

@@ -41,7 +41,7 @@ def publish(engine: Engine, measurements: Sequence[Measurement]) -> None:
     schema = engine.schema("measurement")
     columns = zip(schema, zip(*rows, strict=True), strict=True)
     incoming = pa.Table.from_arrays([pa.array(values, of.type) for of, values in columns], schema=schema)
-    with engine.transaction() as connection:
+    with engine.transaction(changes_lives=False) as connection:
         connection.register("incoming", incoming)
         connection.execute(_REPLACE)
         connection.unregister("incoming")

@@ -40,7 +40,7 @@ class Place(NamedTuple):
 def keep(engine: Engine, cluster: str, changes: Sequence[Place], *, seen_ms: int, error: str) -> None:
     """Append what changed, and note until when all is known; 0 leaves that as it is."""
     rows = [change._asdict() | {"cluster": cluster, "at_ms": seen_ms} for change in changes]
-    with engine.transaction() as connection:
+    with engine.transaction(changes_lives=False) as connection:
         if rows:
             incoming = pa.Table.from_pylist(rows, schema=engine.schema("queue_position"))
             connection.from_arrow(incoming).insert_into("queue_position")
@@ -54,4 +54,4 @@ def now(engine: Engine, cluster: str) -> list[Place]:
 
 def marks(engine: Engine) -> list[dict[str, object]]:
     """Until when the positions of each cluster are known, and what hinders."""
-    return engine.rows(_MARKS)
+    return [dict(mark) for mark in engine.kept_rows(_MARKS)]

@@ -32,7 +32,7 @@ def append(engine: Engine, cluster: str, states: Sequence[QueueState]) -> None:
         | state.counts._asdict()
         for state in states
     ]
-    with engine.transaction() as connection:
+    with engine.transaction(changes_lives=False) as connection:
         incoming = pa.Table.from_pylist(rows, schema=engine.schema("queue_state"))
         connection.from_arrow(incoming).insert_into("queue_state")
 

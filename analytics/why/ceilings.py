@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol, TypeVar
 
 from analytics.why.reason import Blocker, BlockerKind, Finding, Reason, Source
-from domain.objects import KaiQueue, VolcanoQueue
+from domain.objects import KaiQueue, ResourceQuota, VolcanoQueue
 from domain.quantity import Quota, QuotaKind
 
 
@@ -53,6 +53,7 @@ def within(asked: Mapping[str, int], ceilings: Iterable[Ceiling]) -> tuple[Findi
                 "asked": wanted,
                 "nominal": one.most,
                 "used": one.used,
+                **({"namespace_free": max(one.most - one.used, 0)} if one.kind is BlockerKind.OBJECT else {}),
                 "missing": wanted - one.most + (0 if reason is Reason.NEVER_FITS else one.used),
             },
             blockers=(*(before.blockers if before else ()), blocker),
@@ -61,12 +62,22 @@ def within(asked: Mapping[str, int], ceilings: Iterable[Ceiling]) -> tuple[Findi
     return tuple(sorted(found.values(), key=lambda one: one.reason.rank))
 
 
-def namespace_quota(
-    asked: int, hard: int, used: int, *, name: str = "", resource: str = "nvidia.com/gpu"
-) -> Finding | None:
-    """Why a namespace's ResourceQuota does not let a request in; None where it does."""
-    limit = Ceiling(holder=name, resource=resource, most=hard, used=used, kind=BlockerKind.OBJECT)
-    return next(iter(within({resource: asked}, [limit])), None)
+def of_namespace(quotas: Mapping[str, ResourceQuota], *, used: Mapping[str, int]) -> Iterator[Ceiling]:
+    """
+    What the ResourceQuotas of a namespace let its pods ask, in thousandths.
+
+    Args:
+        quotas: by name, all that count each pod.
+        used: by resource, what pods ask that are there and not over, bound or not.
+
+    Source: Kubernetes `pkg/quota/v1/evaluator/core/pods.go`: a pod counts until it is over.
+    """
+    for name, quota in sorted(quotas.items()):
+        for resource, hard in sorted(quota.hard.items()):
+            most = _number(hard)
+            if most is not None:
+                taken = used.get(resource, 0)
+                yield Ceiling(holder=name, resource=resource, most=most, used=taken, kind=BlockerKind.OBJECT)
 
 
 def of_volcano(

@@ -228,7 +228,7 @@ def _finding(
 _MOST_TRIED: Final = 12
 _KINDS: Final = (BlockerKind.TAINT, BlockerKind.SELECTOR, BlockerKind.AFFINITY)
 _REMEDIES: Final = {
-    Reason.NEVER_FITS: "Ask for less on each node, or for what the cluster has.",
+    Reason.NEVER_FITS: "Ask for fewer GPUs, for fewer on one node, or for nodes that the cluster has.",
     Reason.NODE_UNAVAILABLE: "Wait until the nodes take pods again, or ask the administrators when that is.",
     Reason.CONSTRAINT: "Drop one of the constraints named, or tolerate the taint.",
     Reason.OTHER_RESOURCE: "Ask for less CPU or memory with each GPU.",

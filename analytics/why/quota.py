@@ -253,7 +253,7 @@ class KueueQuota:
         self, queue: str, asked: Mapping[str, int], flavors: Sequence[str], used: Mapping[Kind, int]
     ) -> tuple[str, list[Finding]]:
         """The flavor that lacks least, and what is in the way there."""
-        lacking: list[tuple[bool, int, int, str, list[Finding]]] = []
+        lacking: list[tuple[bool, float, int, str, list[Finding]]] = []
         for number, flavor in enumerate(flavors):
             found: list[Finding] = []
             for resource, amount in asked.items():
@@ -261,13 +261,19 @@ class KueueQuota:
                 demand = Demand(queue=queue, resource=resource, flavor=flavor, asked=total)
                 found += check(demand, self.site.tree((flavor, resource)))
             never = any(one.reason is Reason.NEVER_FITS for one in found)
-            missing = sum(short for one in found if isinstance(short := one.evidence["missing"], int))
+            missing = sum(_share_missing(one) for one in found)
             lacking.append((never, missing, number, flavor, found))
         if not lacking:
             resource, amount = next(iter(asked.items()))
             return "", [_no_flavor(queue, resource, amount)]
         _, _, _, flavor, found = min(lacking, key=lambda one: one[:3])
         return flavor, found
+
+
+def _share_missing(one: Finding) -> float:
+    """What is missing of what is asked: bytes and GPUs are not added."""
+    missing, asked = one.evidence["missing"], one.evidence["asked"]
+    return missing / asked if isinstance(missing, int) and isinstance(asked, int) and asked else 0.0
 
 
 def _no_flavor(queue: str, resource: str, asked: int) -> Finding:

@@ -1,6 +1,7 @@
 """The answer in a sentence that can be read in five seconds."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Final
 
 from analytics.why.reason import BlockerKind, Finding, Reason, Value
@@ -8,6 +9,11 @@ from analytics.why.reason import BlockerKind, Finding, Reason, Value
 _GPU: Final = "nvidia.com/gpu"
 _NAMED: Final = 3
 _ASKED: Final = "asked_"
+_MEMORY: Final = "memory"
+_UNITS: Final[Mapping[str, str]] = {_GPU: "GPUs", "cpu": "CPUs", _MEMORY: "GiB of memory"}
+_IN_BYTES: Final = frozenset(
+    {"asked", "nominal", "used", "available", "at_most", "missing", "borrowing_limit", "cohort_unused"}
+)
 
 
 def sentence(finding: Finding) -> str:
@@ -19,7 +25,7 @@ def sentence(finding: Finding) -> str:
     >>> sentence(Finding(reason=Reason.GPU_SHORTAGE, source=Source.PLACEMENT, evidence=told))
     'It needs 8 GPUs, and 6 are free where it may run.'
     """
-    return _SENTENCES[finding.reason](finding)
+    return _SENTENCES[finding.reason](_readable(finding))
 
 
 def _held(finding: Finding) -> str:
@@ -61,6 +67,9 @@ def _never(finding: Finding) -> str:
         return (
             f"It can never start: queue {said['queue']} has no quota for {said['resource']} where it may go."
         )
+    if "namespace_free" in said:
+        most = f"ResourceQuota {said['queue']} of its namespace allows {said['nominal']}"
+        return f"It can never start: it asks {_amount(said['asked'], unit)}, and {most}."
     if "at_most" in said:
         asked = f"{_amount(said['asked'], unit)}{_flavor(said)}"
         return f"It can never start: it asks {asked}, and its queue can have {said['at_most']} at most."
@@ -92,11 +101,13 @@ def _preempting(finding: Finding) -> str:
 
 def _quota(finding: Finding) -> str:
     said, unit = finding.evidence, _unit(finding)
+    if "namespace_free" in said:
+        free = f"leaves {said['namespace_free']} of {_amount(said['nominal'], unit)} free"
+        return f"ResourceQuota {said['queue']} of its namespace {free}, and it needs {said['asked']}."
     if "nominal" in said:
         used = f"{said['used']} of {said['nominal']} {unit}{_flavor(said)} are in use"
-        return (
-            f"The quota of {said['queue']} is used up: {used}, it needs {said['asked']}, and may not borrow."
-        )
+        left = "is used up" if _is_used_up(said) else "has too little left"
+        return f"The quota of {said['queue']} {left}: {used}, it needs {said['asked']}, and may not borrow."
     if "missing" in said:
         return f"It waits for quota: it misses {_amount(said['missing'], unit)}{_flavor(said)}."
     if "rule" in said:
@@ -110,6 +121,11 @@ def _quota(finding: Finding) -> str:
         numbers = f": {'; '.join(parts)}" if parts else ""
         return f"The quota {said['rule']} of its namespace is used up{numbers}."
     return "It waits for quota."
+
+
+def _is_used_up(said: Mapping[str, Value]) -> bool:
+    used, nominal = said["used"], said["nominal"]
+    return not (isinstance(used, int | float) and isinstance(nominal, int | float) and used < nominal)
 
 
 def _resource(key: str) -> str:
@@ -134,9 +150,19 @@ def _borrowing(finding: Finding) -> str:
 
 
 def _cohort(finding: Finding) -> str:
+    """
+    A queue that may not borrow is told of its cohort too where that has nothing left, and borrows nothing.
+
+    >>> from analytics.why.reason import Source
+    >>> told = {"queue": "nlp", "cohort": "all", "cohort_unused": 0, "missing": 8, "borrowing_limit": 0}
+    >>> _cohort(Finding(reason=Reason.COHORT_EXHAUSTED, source=Source.QUOTA, evidence=told))
+    'Its cohort all as a whole has 0 GPUs left, 8 too few.'
+    """
     said, unit = finding.evidence, _unit(finding)
     if "cohort_unused" in said:
         left = f"has {_amount(said['cohort_unused'], unit)}{_flavor(said)} left, {said['missing']} too few"
+        if said.get("borrowing_limit") == 0:
+            return f"Its cohort {said['cohort']} as a whole {left}."
         return f"Its queue {said['queue']} would borrow, and cohort {said['cohort']} {left}."
     return "Its queue would borrow, and nobody has quota to lend."
 
@@ -227,9 +253,31 @@ def _as_said(what: str, finding: Finding) -> str:
     return f"{what}: {finding.text}" if finding.text else f"{what}."
 
 
+def _readable(finding: Finding) -> Finding:
+    """The same with memory in GiB, which a quota counts in bytes."""
+    if finding.evidence.get("resource") != _MEMORY:
+        return finding
+    evidence = {
+        name: _gib(value) if name in _IN_BYTES and isinstance(value, int | float) else value
+        for name, value in finding.evidence.items()
+    }
+    return replace(finding, evidence=evidence)
+
+
+def _gib(number: float) -> int | float:
+    """
+    Bytes in GiB, as far as one reads them.
+
+    >>> _gib(2**35), _gib(1.5 * 2**30)
+    (32, 1.5)
+    """
+    gib = round(number / 2**30, 1)
+    return int(gib) if gib == int(gib) else gib
+
+
 def _unit(finding: Finding) -> str:
-    resource = finding.evidence.get("resource", _GPU)
-    return "GPUs" if resource == _GPU else str(resource)
+    resource = str(finding.evidence.get("resource", _GPU))
+    return _UNITS.get(resource, resource)
 
 
 def _amount(number: Value, unit: str) -> str:

@@ -1,6 +1,7 @@
 """ResourceQuotas, as far as they limit GPUs."""
 
 import msgspec
+from msgspec import UNSET
 
 from collector.raw import Part, Quantities, RawObject
 from collector.wording import created, description, quota
@@ -15,6 +16,8 @@ _REQUESTS = "requests."
 
 class Spec(Part):
     hard: Quantities | None = None
+    scopes: list[str] | None = None
+    scope_selector: dict[str, object] | None = None
 
 
 class RawResourceQuota(RawObject):
@@ -29,4 +32,5 @@ def facts(raw: RawResourceQuota, observed_ms: int) -> list[Fact]:
         for key, value in (raw.spec.hard or {}).items()
         if key.startswith(_REQUESTS) and is_gpu_resource(key.removeprefix(_REQUESTS))
     }
-    return [creation, description(raw, creation, ResourceQuota(hard=hard))]
+    scoped = bool(raw.spec.scopes or raw.spec.scope_selector) or UNSET
+    return [creation, description(raw, creation, ResourceQuota(hard=hard, scoped=scoped))]

@@ -53,6 +53,7 @@ _HOLDERS_TOLD = 10
 # Of a long course the last stretches are told; all of them in wide and in JSON.
 _STRETCHES_TOLD = 8
 _NAMED = 5
+_EVIDENCE_TOLD = 8
 
 
 def add_to(app: typer.Typer) -> None:
@@ -120,7 +121,7 @@ def _tell(found: Record, *, wide: bool) -> None:
     if primary["since"]:
         typer.echo(f"Since: {words.instant(primary['since'])}")
     if primary["evidence"]:
-        typer.echo(f"Evidence: {_evidence(primary)}")
+        typer.echo(f"Evidence: {_evidence(primary) if wide else _first_evidence(primary)}")
     if primary["text"]:
         typer.echo(f"In the scheduler's words: {primary['text']}")
     if found["eta"] is not None:
@@ -193,6 +194,19 @@ def _tell_timeline(found: Record, *, wide: bool) -> None:
 
 def _shown(columns: tuple[Column, ...], *, wide: bool) -> list[Column]:
     return [column for column in columns if wide or not column.wide]
+
+
+def _first_evidence(finding: Record) -> str:
+    """
+    So much of the evidence as one reads in a glance: counts of nodes come last.
+
+    >>> _first_evidence({"evidence": {"nodes": 7, **{f"n{number}": 0 for number in range(8)}}})
+    'n0 0, n1 0, n2 0, n3 0, n4 0, n5 0, n6 0, n7 0, and 1 more in -o wide'
+    """
+    told = sorted(finding["evidence"].items(), key=lambda one: one[0].startswith("nodes"))
+    more = len(told) - _EVIDENCE_TOLD
+    first = _evidence({"evidence": dict(told[:_EVIDENCE_TOLD])})
+    return f"{first}, and {more} more in -o wide" if more > 0 else first
 
 
 def _evidence(finding: Record) -> str:

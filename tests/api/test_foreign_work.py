@@ -243,6 +243,15 @@ def test_every_route_keeps_foreign_work_to_itself(
         assert not leaked, (route, leaked)
 
 
+def test_what_an_admin_was_told_is_kept_for_nobody_else(worlds: tuple[World, World]) -> None:
+    world, _ = worlds
+    for route in (one for one in ROUTES if "/why" in one):
+        path = f"/api/v1/{route}"
+        before = world.red.get(path).text
+        assert world.admin.get(path).status_code == 200
+        assert world.red.get(path).text == before, route
+
+
 # The others have no section by team or queue, or nobody set a budget.
 @pytest.mark.parametrize("name", sorted(REPORTS.keys() - {"budgets", "capacity", "fragmentation", "nodes"}))
 def test_an_admin_sees_in_reports_what_the_worlds_differ_in(worlds: tuple[World, World], name: str) -> None:

@@ -144,6 +144,39 @@ def test_what_is_told_as_of_then_does_not_know_what_came(store: Store) -> None:
     assert document["eta"] is None
 
 
+def requeued(times: int) -> dict[str, list[dict[str, Any]]]:
+    """Work that was thrown out and placed again after 10 min; one that waits again; one without GPUs."""
+    works: list[dict[str, Any]] = [{"workload_uid": "cpus", "submitted_ms": 0, "requested_gpus": 0}]
+    spans: list[dict[str, Any]] = [{"workload_uid": "cpus", "state": "queued", "start_ms": 0, "end_ms": None}]
+    for number in range(times + 1):
+        at, uid = NOW - (number + 1) * HOUR, f"again-{number}" if number else "again"
+        works.append({"workload_uid": uid, "submitted_ms": at, "first_placed_ms": at, "first_wait_ms": 0})
+        out = NOW - 5 * MINUTE if uid == "again" else at + 20 * MINUTE
+        back = None if uid == "again" else out + 10 * MINUTE
+        spans += [
+            {"workload_uid": uid, "state": "running", "start_ms": at, "end_ms": out},
+            {"workload_uid": uid, "state": "queued", "start_ms": out, "end_ms": back},
+        ]
+        if back:
+            spans.append({"workload_uid": uid, "state": "running", "start_ms": back, "end_ms": None})
+    return {"workload": works, "span": spans}
+
+
+def test_who_was_placed_before_is_told_how_long_such_waits_were_and_no_interval() -> None:
+    for times, seen in (
+        (12, "in the last 28 days half lasted up to 10 min, nine in ten up to 10 min"),
+        (2, "too few were seen in the last 28 days"),
+    ):
+        with store_of(requeued(times)) as store:
+            found = eta(store, "again")
+            assert found["because"] == (
+                "it has been placed before, and how long it waits again is not foretold from first waits;"
+                f" of such waits of its class {seen}"
+            )
+            assert (found["median_seconds"], found["calibration"]) == (None, None)
+            assert eta(store, "cpus")["because"] == "only waits of work that asks GPUs are learned from"
+
+
 def test_what_was_told_goes_with_its_workload() -> None:
     with store_of(history()) as store:
         Etas(store, replays=True).refresh("east", NOW)

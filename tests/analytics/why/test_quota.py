@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analytics.fairness.kueue_tree import QueueQuota, QuotaTree
-from analytics.why.ceilings import Ceiling, namespace_quota, of_kai, of_volcano, within
+from analytics.why.ceilings import Ceiling, of_kai, of_namespace, of_volcano, within
 from analytics.why.quota import Demand, PodSetAsk, Request, check, takes
 from analytics.why.reason import BlockerKind, Finding, Reason
-from domain.objects import KaiQueue, ResourceFlavor, VolcanoQueue
+from domain.objects import KaiQueue, ResourceFlavor, ResourceQuota, VolcanoQueue
 from domain.placement import Placement, Rule, Toleration
 from domain.quantity import Quota
 from tests.analytics.why.queues import GPU, Site, Terms, requests, sites
@@ -255,15 +255,20 @@ def test_a_flavor_takes_pods_by_the_labels_that_it_has() -> None:
 
 
 def test_a_resource_quota_is_exhausted_or_never_enough() -> None:
-    assert namespace_quota(4, 16, 12) is None
-    short, never = namespace_quota(8, 16, 12, name="proj"), namespace_quota(17, 16, 12)
-    assert short
-    assert never
-    assert (short.reason, short.evidence["missing"], short.blockers[0].name) == (R.QUOTA_EXHAUSTED, 4, "proj")
+    quotas = {"proj": ResourceQuota(hard={GPU: Quota.of("16")}), "cpus": ResourceQuota(hard={})}
+    ceilings = list(of_namespace(quotas, used={GPU: 12_000}))
+    assert within({GPU: 4_000}, ceilings) == ()
+    [short], [never] = (within({GPU: asked}, ceilings) for asked in (8_000, 17_000))
+    assert (short.reason, short.evidence["missing"], short.blockers[0].name) == (
+        R.QUOTA_EXHAUSTED,
+        4_000,
+        "proj",
+    )
+    assert short.evidence["namespace_free"] == 4_000
     assert (short.blockers[0].kind, never.reason, never.evidence["missing"]) == (
         BlockerKind.OBJECT,
         R.NEVER_FITS,
-        1,
+        1_000,
     )
 
 
