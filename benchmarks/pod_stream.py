@@ -1,9 +1,13 @@
 """
 A watch stream of Pods as an API server sends it: of the size, the fields and the life of real ones.
 
-A training pod of Kueue passes through seven events: added, bound, its sandbox made, running, ended, and
-after a while marked and deleted. An event has 6.9 KB on average; the greater part is what nobody needs who
-keeps the books of GPUs: managed fields, volumes, tolerations, environment.
+A training pod of Kueue passes through eight events: added, bound, its sandbox made, running, ended, let go
+by its job, and after a while marked and deleted. An event has 6.7 KB on average; the greater part is what
+nobody needs who keeps the books of GPUs: managed fields, volumes, tolerations, environment.
+
+As in recordings of real API servers, binding writes the topology of the node among the labels (Kubernetes
+1.35 and later), and one event in eight changes nothing that is kept: the job takes its finalizer away. In
+the recordings it is 11 % to 14 % of 26,000 and of 800 events under Kueue, 2 % without a queue.
 """
 
 import json
@@ -15,7 +19,15 @@ from domain.window import MS_PER_SECOND, format_instant
 
 START_MS: Final = 1_796_000_000_000
 _POD_EVERY_MS: Final = 250
-_STEPS: Final = {"created": 0, "bound": 1, "sandbox": 3, "running": 9, "ended": 300, "marked": 330}
+_STEPS: Final = {
+    "created": 0,
+    "bound": 1,
+    "sandbox": 3,
+    "running": 9,
+    "ended": 300,
+    "released": 301,
+    "marked": 330,
+}
 # What each event shows, and how many seconds after the creation.
 _LIFE: Final = (
     ("ADDED", "created", 0),
@@ -23,6 +35,7 @@ _LIFE: Final = (
     ("MODIFIED", "sandbox", 3),
     ("MODIFIED", "running", 9),
     ("MODIFIED", "ended", 300),
+    ("MODIFIED", "released", 301),
     ("MODIFIED", "marked", 330),
     ("DELETED", "marked", 331),
 )
@@ -156,6 +169,11 @@ def _pod(number: int, step: str, at_ms: int, steps: dict[str, int]) -> dict[str,
             for manager, fields in _MANAGED.items()
         ],
     }  # fmt: skip
+    if "bound" in reached:
+        zone = f"zone-{number % 1000 // 250}"
+        metadata["labels"] |= {"topology.kubernetes.io/region": "north", "topology.kubernetes.io/zone": zone}
+    if "released" in reached:
+        del metadata["finalizers"]
     if "marked" in reached:
         metadata |= {"deletionTimestamp": stamp("marked"), "deletionGracePeriodSeconds": 0}
     return {

@@ -77,10 +77,6 @@ class Intake:
         """How often a kind's history, or the cluster's, was seen to begin anew."""
         return self._positions.histories
 
-    def position_of(self, kind: ObjectKind) -> str:
-        """The version up to which a kind was read, committed or not."""
-        return self._positions.of(kind).resource_version
-
     # ------------------------------------------------------------ what comes in
 
     def see(
@@ -146,7 +142,7 @@ class Intake:
         if anew or observed_ms > known_good_ms:
             # An item that does not say who it is may be any of those that are missing.
             if known_good_ms and None not in present:
-                self._end_absent(translator.kind, present, known_good_ms, observed_ms)
+                self._end_absent(translator, present, known_good_ms, observed_ms)
             position.listed(resource_version, observed_ms)
         self._flush_when_full()
 
@@ -158,7 +154,7 @@ class Intake:
         """
         position = self._positions.of(translator.kind)
         if position.seen_ms:
-            self._end_absent(translator.kind, set(), position.seen_ms, observed_ms)
+            self._end_absent(translator, set(), position.seen_ms, observed_ms)
         if position.resource_version:
             self._forget_versions(translator.kind, position)
 
@@ -232,7 +228,7 @@ class Intake:
         last_sight_ms = before.seen_ms if before is not None else None
         if self._news.add(facts, last_sight_ms=last_sight_ms, expired=gone):
             self.set_aside(kind, _NO_CREATION, payload, observed_ms)
-        self._remember(kind, uid, raw, observed_ms=observed_ms, gone=gone)
+        self._remember(translator, uid, raw, observed_ms=observed_ms, gone=gone)
         self._flush_when_full()
 
     def _is_known(self, before: ObjectState, raw: RawObject, event_type: str, observed_ms: int) -> bool:
@@ -250,9 +246,11 @@ class Intake:
             self._news.keep(replace(before, seen_ms=observed_ms))
         return True
 
-    def _remember(self, kind: ObjectKind, uid: str, raw: RawObject, *, observed_ms: int, gone: bool) -> None:
+    def _remember(
+        self, translator: Translator, uid: str, raw: RawObject, *, observed_ms: int, gone: bool
+    ) -> None:
         # Of Events we only need to know which reading was the newest: they are very many.
-        metadata = raw.metadata
+        kind, metadata = translator.kind, raw.metadata
         named = kind is not _EVENT
         state = ObjectState(
             uid=uid,
@@ -264,11 +262,14 @@ class Intake:
         )
         self._news.keep(state)
         if gone:
-            self._end(state, earliest_ms=None, observed_ms=observed_ms)
+            self._end(translator, state, earliest_ms=None, observed_ms=observed_ms)
 
-    def _end(self, state: ObjectState, *, earliest_ms: int | None, observed_ms: int) -> None:
+    def _end(
+        self, translator: Translator, state: ObjectState, *, earliest_ms: int | None, observed_ms: int
+    ) -> None:
         self._news.end(state, earliest_ms=earliest_ms, observed_ms=observed_ms)
         self._annotations.forget(state.uid)
+        translator.forget(state.uid)
 
     # ------------------------------------------------------------ what cannot be read
 
@@ -315,7 +316,7 @@ class Intake:
         self.set_aside(translator.kind, because, sample, observed_ms)
         if uid and event_type in SIGHTS and not is_another:
             gone = event_type == "DELETED"
-            self._remember(translator.kind, uid, head, observed_ms=observed_ms, gone=gone)
+            self._remember(translator, uid, head, observed_ms=observed_ms, gone=gone)
 
     def _read_items(
         self, translator: Translator, items: list[Payload], observed_ms: int
@@ -354,15 +355,16 @@ class Intake:
         position.resource_version = ""
 
     def _end_absent(
-        self, kind: ObjectKind, present: set[str | None], known_good_ms: int, observed_ms: int
+        self, translator: Translator, present: set[str | None], known_good_ms: int, observed_ms: int
     ) -> None:
         absent = [
             state
             for state in self._objects.values()
-            if state.kind == kind and state.gone_ms is None and state.uid not in present
+            if state.kind == translator.kind and state.gone_ms is None and state.uid not in present
         ]
         for state in absent:
-            self._end(state, earliest_ms=max(known_good_ms, state.seen_ms), observed_ms=observed_ms)
+            earliest_ms = max(known_good_ms, state.seen_ms)
+            self._end(translator, state, earliest_ms=earliest_ms, observed_ms=observed_ms)
 
     def _flush_when_full(self) -> None:
         if self._news.rows + len(self._aside) >= self._flush_rows:

@@ -13,13 +13,18 @@ from domain.facts import Fact, ObjectKind, ObjectState
 SIGHTS = frozenset({"ADDED", "MODIFIED", "DELETED", "LISTED"})
 
 
+def _nothing_to_forget(_: str) -> None:
+    """Most kinds remember nothing of an object."""
+
+
 @dataclass(frozen=True)
 class Translator:
     """
     How one kind is read.
 
     `versions` are those that `raw` understands, the one to ask for first; `resource` is the
-    plural in the API's path. `facts` is pure: the same object twice gives the same facts.
+    plural in the API's path. `facts` is pure: the same object twice gives the same facts. `forget` is told
+    the uid of what is gone, where something is remembered to read the next reading faster.
     """
 
     kind: ObjectKind
@@ -30,6 +35,7 @@ class Translator:
     namespaced: bool
     raw: type[RawObject]
     facts: Callable[[Any, int], list[Fact]]
+    forget: Callable[[str], None] = _nothing_to_forget
 
     def check(self, event_type: str, raw: RawObject) -> None:
         """

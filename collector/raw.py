@@ -19,7 +19,6 @@ Strings = dict[str, str]
 # A quantity is a string or a number; one that counts GPUs is checked when it is read.
 Quantities = dict[str, str | int | float]
 NOT_WRITTEN = msgspec.Raw()
-NULL = msgspec.Raw(b"null")
 _REMEMBERED = 1 << 12
 
 

@@ -21,7 +21,8 @@ class Remembered(Generic[Made]):
     A function of an object's parts as written, asked anew only when one was written differently.
 
     Parts are looked up by the object's uid and then compared: to compare 2 KB takes a quarter of the
-    time that their hash would. An object is forgotten when so many others were read since.
+    time that their hash would. An object is forgotten when it is gone, and when so many others were read
+    since.
 
     `make` is given what it made of the object before, or None, and then the parts. It may take over what
     stayed the same; what it makes must not depend on it.
@@ -46,6 +47,15 @@ class Remembered(Generic[Made]):
         made = self._make(kept.made if kept is not None else None, *copies)
         self._keep(uid, _Kept(copies, made))
         return made
+
+    def __len__(self) -> int:
+        """Objects that are remembered."""
+        return len(self._young.keys() | self._old.keys())
+
+    def forget(self, uid: str) -> None:
+        """The object is gone: nothing repeats its parts any more."""
+        self._young.pop(uid, None)
+        self._old.pop(uid, None)
 
     def _keep(self, uid: str | None, kept: _Kept[Made]) -> None:
         if len(self._young) >= self._objects:

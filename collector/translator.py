@@ -8,6 +8,7 @@ have a PodGroup, and two groups have a Job.
 from collector import checkpoints
 from collector.kind import Translator
 from collector.kube import cron_job, event, job, namespace, node, pod, priority_class, resource_quota
+from collector.kube.pod_said import SAID
 from collector.kueue import (
     cluster_queue,
     cohort,
@@ -200,6 +201,7 @@ TRANSLATORS: tuple[Translator, ...] = (
         namespaced=True,
         raw=pod.RawPod,
         facts=pod.facts,
+        forget=SAID.forget,
     ),
     Translator(
         kind=event.KIND,

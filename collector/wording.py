@@ -20,6 +20,7 @@ _FIRST_CREATION_MS = parse_instant("2000-01-01T00:00:00Z")
 # Clocks differ, but not by more than a day.
 _AHEAD_MS = 24 * MS_PER_HOUR
 _MOST_DEVICES = 1_000_000
+_STAMPS = 1 << 14
 # To find a member of an enum takes Python as long as to make a fact of it.
 _CREATED, _CONDITION = Moment.CREATED, Moment.CONDITION
 _BODY = msgspec.json.Encoder(order="deterministic")
@@ -32,19 +33,18 @@ def instant(text: str | None) -> int | None:
     Raises:
         FactError: the text is not RFC 3339.
     """
-    if not text:
-        return None
+    return _parsed(text) if text else None
+
+
+# Objects repeat their stamps in each reading; parsing one again would cost ten times as much. Those of
+# some thousand objects: an older one is hardly asked for again, and each is kept with 200 bytes.
+@lru_cache(maxsize=_STAMPS)
+def _parsed(text: str) -> int | None:
     try:
-        return _parsed(text)
+        at_ms = parse_instant(text)
     except UsageError as cause:
         message = f"time stamp {text!r}: expected RFC 3339, for example 2026-11-29T15:14:06Z"
         raise FactError(message) from cause
-
-
-# Objects repeat their stamps in each reading; parsing one again would cost ten times as much.
-@lru_cache(maxsize=1 << 16)
-def _parsed(text: str) -> int | None:
-    at_ms = parse_instant(text)
     return None if at_ms == _GO_ZERO_MS else at_ms
 
 
@@ -54,7 +54,7 @@ def instant_after_epoch(text: str | None) -> int | None:
 
     A container that its runtime has lost started and ended at the epoch.
     """
-    return instant(text) or None
+    return (_parsed(text) or None) if text else None
 
 
 def uid_of(raw: RawObject) -> str:

@@ -3,8 +3,8 @@
 from collections import deque
 from collections.abc import Callable, Collection, Iterable
 from copy import copy
-from dataclasses import fields
-from itertools import repeat
+from dataclasses import astuple, fields
+from itertools import chain, repeat
 from operator import attrgetter
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -47,9 +47,11 @@ on conflict do update set
     gone_ms = excluded.gone_ms
 """
 
+# Marks are few: to give them as values takes less than half of the time that a table of them would.
 _UPSERT_MARKS: Final = """
-insert into source_mark by name
-from incoming
+insert into source_mark
+    (cluster, kind, resource_version, epoch, seen_ms, cluster_uid, last_error, restarts)
+values {rows}
 on conflict do update set
     resource_version = excluded.resource_version,
     epoch = excluded.epoch,
@@ -203,14 +205,15 @@ def write(engine: Engine, connection: duckdb.DuckDBPyConnection, batch: Batch, *
             rows = _arrow(engine.schema(table), batch.cluster, facts, seq=seq)
             connection.from_arrow(rows).insert_into(table)
             seq += len(facts)
-    for table, upsert, states in (
-        ("object_state", _UPSERT_OBJECTS, batch.objects.values()),
-        ("source_mark", _UPSERT_MARKS, batch.marks.values()),
-    ):
-        if states:
-            connection.register("incoming", _arrow(engine.schema(table), batch.cluster, states))
-            connection.execute(upsert)
-            connection.unregister("incoming")
+    if batch.objects:
+        states = _arrow(engine.schema("object_state"), batch.cluster, batch.objects.values())
+        connection.register("incoming", states)
+        connection.execute(_UPSERT_OBJECTS)
+        connection.unregister("incoming")
+    if batch.marks:
+        rows = [(batch.cluster, *astuple(mark)) for mark in batch.marks.values()]
+        places = ", ".join(["(?, ?, ?, ?, ?, ?, ?, ?)"] * len(rows))
+        connection.execute(_UPSERT_MARKS.format(rows=places), list(chain.from_iterable(rows)))
     sights = {Observed(kind): stretches for kind, stretches in batch.sights.items()}
     observed.add(engine, connection, batch.cluster, sights)
 

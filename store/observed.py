@@ -48,6 +48,29 @@ where
             and later.start_ms <= incoming.end_ms + incoming.patience_ms
     )
 """
+# The same for one, whose plan takes a fifth of the time: a watch tells of itself in each commit.
+_GROW_ONE: Final = """
+update observed_stretch
+set end_ms = greatest(end_ms, $end_ms)
+where
+    cluster = $cluster
+    and kind = $kind
+    and source = $source
+    and node = $node
+    and start_ms < $start_ms
+    and end_ms + $patience_ms >= $start_ms
+    and start_ms = (
+        select max(nearest.start_ms) from observed_stretch as nearest
+        where
+            nearest.cluster = $cluster
+            and nearest.kind = $kind
+            and nearest.source = $source
+            and nearest.node = $node
+            and nearest.start_ms <= $end_ms + $patience_ms
+    )
+"""
+# As many as are told of one by one.
+_FEW: Final = 4
 _GROWN: Final = {
     "kind": pl.String,
     "source": pl.String,
@@ -131,6 +154,9 @@ def _have_grown(
     ]
     if len(rows) > len(found):
         return False
+    if len(rows) <= _FEW:
+        told = [{"cluster": cluster} | dict(zip(_GROWN, row, strict=True)) for row in rows]
+        return all(connection.execute(_GROW_ONE, one).fetchone() == (1,) for one in told)
     connection.register("incoming", pl.DataFrame(rows, schema=_GROWN, orient="row").to_arrow())
     try:
         (grown,) = connection.execute(_GROW, {"cluster": cluster}).fetchone() or (0,)

@@ -10,7 +10,8 @@ METRIC = Metric(
     title="Jobs running, by Open XDMoD's rules",
     definition=(
         "Jobs, each a stay of a workload, that ran in some part of the window; also one that ended at its"
-        " first instant, for Open XDMoD counts whole days."
+        " first instant, for Open XDMoD counts whole days. What MultiKueue gave to another cluster is one job"
+        " of the cluster that manages it, in all figures by these rules."
     ),
     source="Open XDMoD, jobs realm: running_job_count",
     sql=JOBS,

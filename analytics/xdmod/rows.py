@@ -2,7 +2,8 @@
 The rows on which figures by Open XDMoD's rules rest.
 
 Its job is a stay here: an attempt of a workload, booked from its submission or re-queueing to its end. A job
-that never started is none. Whatever was known of a label before the window has a row of zeros in it.
+that never started is none. Whatever was known of a label before the window has a row of zeros in it. What
+MultiKueue gave to a worker cluster is one job, of the cluster that manages it, with the pods of its copies.
 
 Source: Open XDMoD, jobs realm: hpc-aggregation.json, which books jobs by day and month, and
 Jobs-statistics.json, which adds the bookings up.
@@ -27,7 +28,45 @@ _LABELS: Final = "cluster, queue, service_class, priority_class, team, user_name
 
 # A job runs on each day that it touches, so also on the one at whose first instant it ends.
 _STAYS: Final = """\
-with size as (
+with job as (
+    select
+        booked_stay.*,
+        -- Pods are bound before that, also those of a stay that ended at once.
+        greatest(booked_stay.end_ms, booked_stay.start_ms + 1) as bound_before_ms,
+        coalesce(
+            lag(greatest(booked_stay.end_ms, booked_stay.start_ms + 1)) over (
+                partition by booked_stay.cluster, booked_stay.workload_uid order by booked_stay.number
+            ), 0
+        ) as bound_from_ms
+    from booked_stay
+    anti join workload_copy
+        on booked_stay.cluster = workload_copy.cluster
+        and booked_stay.workload_uid = workload_copy.workload_uid
+    where booked_stay.start_ms < $as_of_ms
+),
+
+pod as (
+    select booked_pod.*
+    from booked_pod
+    anti join workload_copy
+        on booked_pod.cluster = workload_copy.cluster
+        and booked_pod.workload_uid = workload_copy.workload_uid
+    union all
+    select
+        booked_pod.*
+        replace (job.cluster as cluster, job.workload_uid as workload_uid, job.number as number)
+    from booked_pod
+    inner join workload_copy
+        on booked_pod.cluster = workload_copy.cluster
+        and booked_pod.workload_uid = workload_copy.workload_uid
+    inner join job
+        on workload_copy.of_cluster = job.cluster
+        and workload_copy.of_workload_uid = job.workload_uid
+        and job.bound_from_ms <= booked_pod.bound_ms
+        and (job.end_ms is null or job.bound_before_ms > booked_pod.bound_ms)
+),
+
+size as (
     select
         cluster,
         workload_uid,
@@ -38,14 +77,14 @@ with size as (
             when not bool_or(is_whole) then nullif(count(distinct node), 0)
             when count(*) = count(nodes) then sum(nodes)::bigint
         end as nodes
-    from booked_pod
+    from pod
     where bound_ms < $as_of_ms and not (is_lost and coalesce(lost_known_ms < $as_of_ms, true))
     group by cluster, workload_uid, number
 ),
 
 stay as (
     select
-        booked_stay.*,
+        job.* exclude (bound_from_ms, bound_before_ms),
         size.micro_gpus,
         size.milli_cpus,
         size.nodes,
@@ -54,18 +93,17 @@ stay as (
             when size.micro_gpus % 1000000 = 0 then (size.micro_gpus // 1000000)::varchar
             else (size.micro_gpus / 1000000)::varchar
         end as gpu_count,
-        booked_stay.start_ms - booked_stay.submitted_ms as waited_ms,
-        booked_stay.start_ms >= $window_start_ms as starts,
-        coalesce(booked_stay.end_ms >= $window_start_ms, true) as runs,
-        coalesce(booked_stay.end_ms between $window_start_ms and $as_of_ms - 1, false) as ends,
-        greatest(booked_stay.start_ms, $window_start_ms) as from_ms,
-        least(coalesce(booked_stay.end_ms, $as_of_ms), $as_of_ms) as until_ms
-    from booked_stay
+        job.start_ms - job.submitted_ms as waited_ms,
+        job.start_ms >= $window_start_ms as starts,
+        coalesce(job.end_ms >= $window_start_ms, true) as runs,
+        coalesce(job.end_ms between $window_start_ms and $as_of_ms - 1, false) as ends,
+        greatest(job.start_ms, $window_start_ms) as from_ms,
+        least(coalesce(job.end_ms, $as_of_ms), $as_of_ms) as until_ms
+    from job
     left join size
-        on booked_stay.cluster = size.cluster
-        and booked_stay.workload_uid = size.workload_uid
-        and booked_stay.number = size.number
-    where booked_stay.start_ms < $as_of_ms
+        on job.cluster = size.cluster
+        and job.workload_uid = size.workload_uid
+        and job.number = size.number
 )"""
 
 JOBS: Final = f"""\

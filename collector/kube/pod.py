@@ -1,45 +1,30 @@
 """Pods: created, bound, containers started and ended, deleted."""
 
-from collections.abc import Iterator
-
 import msgspec
 
-from collector.kai.pod_words import kai_pod_group, kai_queue, kai_requests
-from collector.kube.placement import placement_of
-from collector.kube.requests import effective_gpu_requests
+from collector.kube.pod_said import SAID
 from collector.raw import (
     NOT_WRITTEN,
-    NULL,
     Condition,
     Int,
     Metadata,
-    OwnerReference,
     Part,
-    PodSpec,
     RawObject,
-    Strings,
-    references,
-    strings,
 )
-from collector.remembered import Remembered
 from collector.wording import (
-    body_text,
     condition,
     created,
     described,
     instant,
     instant_after_epoch,
-    owners_of,
     seen,
 )
-from collector.yunikorn.pod_words import yunikorn_queue, yunikorn_task
-from domain.claims import PodClaim
 from domain.facts import Fact, Moment, ObjectKind, Transition
-from domain.objects import Pod
 
 KIND = ObjectKind.POD
 _ENDS = ("Succeeded", "Failed")
-_MARKED_FOR_REMOVAL = ("DisruptionTarget", "TerminationTarget")
+# Where it is scheduled, and that it is marked for removal; what other conditions tell, its containers do.
+_TOLD_BY_CONDITIONS = frozenset({"PodScheduled", "DisruptionTarget", "TerminationTarget"})
 # To find a member of an enum takes Python as long as to make a fact of it.
 _BOUND, _STARTED, _ENDED = Moment.BOUND, Moment.CONTAINER_STARTED, Moment.CONTAINER_ENDED
 _POD_ENDED, _DELETE_REQUESTED = Moment.ENDED, Moment.DELETE_REQUESTED
@@ -68,11 +53,6 @@ class ContainerStatus(Part):
     last_state: ContainerState | None = None
 
 
-class ClaimStatus(Part):
-    name: str | None = None
-    resource_claim_name: str | None = None
-
-
 class Status(Part):
     phase: str | None = None
     reason: str | None = None
@@ -87,41 +67,24 @@ class RawPod(RawObject):
     status: Status = msgspec.field(default_factory=Status)
 
 
-_SPEC = msgspec.json.Decoder(PodSpec)
-_CLAIMS = msgspec.json.Decoder(list[ClaimStatus] | None)
-
-
-class Said(msgspec.Struct, frozen=True, gc=False):
-    """
-    What a pod says of itself: its body as text, and what its transitions need of it.
-
-    `asked` are the parts of which all but the node was made.
-    """
-
-    body: bytes
-    node: str
-    sidecars: frozenset[str | None]
-    asked: tuple[object, ...]
-
-
 def facts(raw: RawPod, observed_ms: int) -> list[Fact]:
     """The transitions that one reading of a pod shows, and its description."""
     creation = created(raw, KIND, observed_ms)
     metadata, status = raw.metadata, raw.status
-    said = _SAID.of(
+    said = SAID.of(
         metadata.uid,
         metadata.namespace,
         metadata.written_labels,
         metadata.written_annotations,
         metadata.written_owners,
-        raw.written_spec,
         status.written_claims,
+        raw.written_spec,
     )
     found: list[Fact] = [creation]
     if status.conditions or said.node:
         found += _scheduling(raw, creation, said.node)
     if status.container_statuses or status.init_container_statuses:
-        found += _runs(status, creation, said.sidecars)
+        found += _runs(status, creation, said.asked.sidecars)
     if status.phase in _ENDS:
         found.append(_end(status, creation))
     if metadata.deletion_timestamp:
@@ -134,6 +97,8 @@ def _scheduling(raw: RawPod, creation: Transition, node: str) -> list[Transition
     found: list[Transition] = []
     bound = False
     for written in raw.status.conditions or ():
+        if written.type not in _TOLD_BY_CONDITIONS:
+            continue
         if written.type == "PodScheduled":
             if written.status == "False":
                 found.append(condition(creation, written))
@@ -149,7 +114,7 @@ def _scheduling(raw: RawPod, creation: Transition, node: str) -> list[Transition
                         subject=node,
                     )
                 )
-        elif written.type in _MARKED_FOR_REMOVAL and written.status == "True":
+        elif written.status == "True":
             found.append(condition(creation, written))
     if node and not bound:
         found.append(seen(creation, _BOUND, subject=node))
@@ -265,79 +230,3 @@ def _deletion(metadata: Metadata, creation: Transition) -> list[Transition]:
         observed_ms=creation.observed_ms,
     )
     return [request]
-
-
-def _said(  # noqa: PLR0913, PLR0917 - the parts of a pod
-    before: Said | None,
-    namespace: str | None,
-    written_labels: msgspec.Raw,
-    written_annotations: msgspec.Raw,
-    written_owners: msgspec.Raw,
-    written_spec: msgspec.Raw,
-    written_claims: msgspec.Raw,
-) -> Said:
-    spec = _SPEC.decode(written_spec) if written_spec and written_spec != NULL else PodSpec()
-    node, spec.node_name = spec.node_name or "", None
-    asked = (namespace, written_labels, written_annotations, written_owners, written_claims, spec)
-    if before is not None and before.asked == asked:  # it was bound
-        return Said(body=before.body, node=node, sidecars=before.sidecars, asked=before.asked)
-    claims = _CLAIMS.decode(written_claims) if written_claims else None
-    body = _body(
-        namespace or "",
-        labels=strings(written_labels) or {},
-        annotations=strings(written_annotations) or {},
-        owners=references(written_owners),
-        spec=spec,
-        claims=claims,
-    )
-    return Said(
-        body=body_text(body),
-        node=node,
-        sidecars=frozenset(
-            [one.name for one in spec.init_containers or () if one.restart_policy == "Always"]
-        ),
-        asked=asked,
-    )
-
-
-_SAID = Remembered(_said)
-
-
-def _body(
-    namespace: str,
-    *,
-    labels: Strings,
-    annotations: Strings,
-    owners: list[OwnerReference] | None,
-    spec: PodSpec,
-    claims: list[ClaimStatus] | None,
-) -> Pod:
-    return Pod(
-        owner=next(owners_of(owners, controller_only=True), None),
-        labels=labels,
-        gpu_requests=kai_requests(namespace, annotations, effective_gpu_requests(spec)),
-        gates=tuple([gate.name or "" for gate in spec.scheduling_gates or ()]),
-        containers=max(len(spec.containers or ()), 1),
-        scheduler=spec.scheduler_name or "",
-        priority=spec.priority or 0,
-        priority_class=spec.priority_class_name or "",
-        kueue_workload=annotations.get("kueue.x-k8s.io/workload", ""),
-        kueue_pod_group=labels.get("kueue.x-k8s.io/pod-group-name", ""),
-        kueue_queue=labels.get("kueue.x-k8s.io/queue-name", ""),
-        volcano_pod_group=annotations.get("scheduling.k8s.io/group-name", ""),
-        plugin_pod_group=labels.get("scheduling.x-k8s.io/pod-group", ""),
-        kai_pod_group=kai_pod_group(annotations),
-        scheduling_group=(spec.scheduling_group.pod_group_name if spec.scheduling_group else None) or "",
-        queue=kai_queue(labels) or yunikorn_queue(labels, annotations, spec),
-        claims=tuple(_claims(spec, claims)),
-        yunikorn=yunikorn_task(labels, annotations, spec),
-        placement=placement_of(spec),
-    )
-
-
-def _claims(spec: PodSpec, claims: list[ClaimStatus] | None) -> Iterator[PodClaim]:
-    """Claims of the pod's spec; the one that stands for an extended resource is not among them."""
-    made = {one.name: one.resource_claim_name or "" for one in claims or ()}
-    for used in spec.resource_claims or ():
-        name = used.resource_claim_name or made.get(used.name, "")
-        yield PodClaim(name=name, own=bool(used.resource_claim_template_name))

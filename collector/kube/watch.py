@@ -320,7 +320,7 @@ class KindReader:
             # A replayed event may be old; a bookmark says where the server is now.
             because = f"the server is at {seen}, we were at {self._at}: it was restored"
             return Answered(outcome=Outcome.LOST, because=because)
-        if is_older(seen, self._listed):
+        if is_old and is_older(seen, self._listed):
             # It may be about an object that was gone before the list, and would end nowhere.
             because = f"an event of {seen}, from before the list at {self._listed}"
             return Answered(outcome=Outcome.LOST, because=because)

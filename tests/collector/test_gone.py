@@ -2,7 +2,11 @@
 
 from pathlib import Path
 
+import pytest
+
+from collector.checkpoints import ANNOTATION
 from collector.intake import Intake
+from collector.kube import pod_said
 from domain.facts import Known, Moment
 from store.embedded import Store
 from tests.collector.objects import POD, at, pod
@@ -24,6 +28,32 @@ def test_what_is_gone_for_long_is_forgotten_and_what_lives_is_not() -> None:
     assert "stays" in kept
     # A pod ends each minute: those of the last two hours, the first and the last included.
     assert len(kept - {"stays"}) == 121
+
+
+@pytest.mark.parametrize("gone_by", ["the watch", "a list", "a line that cannot be read"])
+def test_nothing_is_remembered_of_what_is_gone_for_long(gone_by: str) -> None:
+    """Each thing that is looked up by uid holds what the cluster has, not what it ever had."""
+    known = Known()
+    taking = Intake("c", MemorySink(), known, forget_after_ms=HOUR_MS)
+    before = len(pod_said.SAID)
+    for number in range(1, 40):
+        uid, at_ms = f"gone-{number}", at(0) + number * HOUR_MS // 10
+        told = pod(uid, number * 10, nodeName="n1")
+        told["metadata"]["annotations"] = {ANNOTATION: "no instant"}
+        taking.see(POD, "ADDED", told, at_ms)
+        if gone_by == "the watch":
+            taking.see(POD, "DELETED", pod(uid, number * 10 + 1), at_ms + 1_000)
+        elif gone_by == "a list":
+            taking.relisted(POD, [], str(number * 10 + 1), at_ms + 1_000)
+        else:
+            told["metadata"]["resourceVersion"], told["status"] = str(number * 10 + 1), {"conditions": 7}
+            taking.see(POD, "DELETED", told, at_ms + 1_000)
+        taking.flush()
+    news = taking._news
+    assert len(pod_said.SAID) == before
+    by_uid = [news._histories, known.keys, known.bodies, taking._annotations._refused]
+    assert not any(by_uid)
+    assert len(known.objects) == len(news._gone._gone) == 11  # those of the last hour
 
 
 def test_a_replay_of_what_is_gone_adds_nothing_while_it_is_remembered() -> None:

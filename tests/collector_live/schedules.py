@@ -154,7 +154,7 @@ class Play:
         )[0]
 
     def _is_settled(self, kind: RecordedKind) -> bool:
-        position = self.intake.position_of(kind.translator.kind)
+        position = self.intake._positions.of(kind.translator.kind).resource_version
         return (
             position == self.cluster.newest(kind.path)
             and self.cluster.opened(kind.path) >= self.watches_due.get(kind.path, 1)

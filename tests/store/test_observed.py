@@ -73,6 +73,12 @@ def test_a_watch_that_goes_on_after_a_silence_has_missed_nothing_and_nobody_knew
     assert told(store, "south", as_of=9.9) == [(0, 0)]
 
 
+def test_what_is_told_by_itself_goes_on_within_the_patience_and_begins_anew_after_it(store: Store) -> None:
+    for minute in (0, 1, 30, 31):
+        give(store, "bit-by-bit", sight(minute))
+    assert told(store, "bit-by-bit") == [(0, 1), (30, 31)]
+
+
 @law(100, few=20)
 @given(SIGHTS, st.randoms(use_true_random=False))
 def test_the_order_of_arrival_does_not_matter(

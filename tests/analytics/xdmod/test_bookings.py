@@ -41,6 +41,8 @@ class Job:
     gpus: int
     cpus: int | None
     nodes: int | None
+    # MultiKueue gave it to another cluster: there are the pods, and a workload of its own.
+    copied: bool = False
 
     def wall(self, since: float, until: float) -> float:
         """Hours of a window in which it ran."""
@@ -70,6 +72,7 @@ def jobs(draw: st.DrawFn) -> list[Job]:
                 gpus=draw(st.integers(0, 3)),
                 cpus=draw(st.sampled_from([None, 1, 12])),
                 nodes=draw(st.sampled_from([None, 1, 3])),
+                copied=draw(st.booleans()),
             )
         )
     return found
@@ -90,18 +93,27 @@ class Books:
         """The name of the cluster with these jobs."""
         self.clusters += 1
         cluster = {"cluster": f"c{self.clusters}"}
-        tables: dict[str, list[dict[str, Any]]] = {"workload": [], "attempt": [], "holding": []}
+        tables: dict[str, list[dict[str, Any]]] = {
+            table: [] for table in ("workload", "attempt", "holding", "workload_copy")
+        }
         for number, job in enumerate(found):
             uid = cluster | {"workload_uid": f"w{number}"}
             end_ms = None if job.end is None else ms(job.end)
-            tables["workload"].append({
-                **uid, "kind": "ImportedJob", "team": job.team, "user_name": job.user,
-                "requested_micro_gpus": job.gpus * 1_000_000, "submitted_ms": ms(job.submitted),
-            })  # fmt: skip
-            tables["attempt"].append({**uid, "number": 1, "start_ms": ms(job.start), "end_ms": end_ms})
+            copy = {"cluster": f"c{self.clusters}-worker", "workload_uid": f"w{number}"}
+            if job.copied:
+                of = {f"of_{name}": value for name, value in uid.items()}
+                tables["workload_copy"].append(copy | of)
+            for place in (uid, copy) if job.copied else (uid,):
+                tables["workload"].append({
+                    **place, "kind": "ImportedJob", "team": job.team, "user_name": job.user,
+                    "requested_micro_gpus": job.gpus * 1_000_000, "submitted_ms": ms(job.submitted),
+                })  # fmt: skip
+                attempt = {"number": 1, "start_ms": ms(job.start), "end_ms": end_ms}
+                tables["attempt"].append(place | attempt)
             tables["holding"].append({
-                **uid, "attempt": 1, "pod_uid": f"p{number}", "micro_gpus": job.gpus * 1_000_000,
-                "milli_cpus": None if job.cpus is None else job.cpus * 1000, "nodes": job.nodes,
+                **(copy if job.copied else uid), "attempt": 1, "pod_uid": f"p{number}",
+                "micro_gpus": job.gpus * 1_000_000, "nodes": job.nodes,
+                "milli_cpus": None if job.cpus is None else job.cpus * 1000,
                 "bound_ms": ms(job.start), "released_ms": end_ms,
             })  # fmt: skip
         fill(self.store, tables)
@@ -117,7 +129,9 @@ class Books:
     ) -> Told:
         """What a metric says, exactly; what is undefined or a lower bound is left out."""
         metric = REGISTRY[name]
-        filters = {"cluster": (cluster,)} | ({"population": population} if population else {})
+        filters = {"cluster": (cluster, f"{cluster}-worker")} | (
+            {"population": population} if population else {}
+        )
         ends = Window(start_ms=ms(window[0]), end_ms=ms(window[1]))
         ask = Ask(window=ends, by=by, filters=filters)
         samples = evaluate(metric, self.store.kept_rows(query(metric, ask), parameters(metric, ask)), ask)
