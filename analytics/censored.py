@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import zip_longest
+from itertools import pairwise, zip_longest
 from typing import NamedTuple, Self, TypeAlias
 
 import numpy as np
@@ -54,6 +54,12 @@ class Stays:
             np.array(column, np.int64) for column in (zip(*stays, strict=True) if stays else [()] * 4)
         )
         return cls(entry, exits, placed.astype(np.bool_), None if np.all(weight == 1) else weight)
+
+    @classmethod
+    def joined(cls, parts: "Sequence[Stays]") -> "Stays":
+        """Those without weights of all parts, one after the other."""
+        columns = (np.concatenate([getattr(part, name) for part in parts]) for name in cls.__slots__[:3])
+        return cls(*columns)
 
     def __len__(self) -> int:
         return len(self.exit_ms)
@@ -107,13 +113,24 @@ def started_quantile(waits_ms: Sequence[float] | Longs | Floats, quantile: float
     >>> started_quantile([60_000, 120_000], 0.5)
     90000.0
     """
-    if not len(waits_ms):
-        return None
-    place = (len(waits_ms) - 1) * quantile
-    below = math.floor(place)
-    above = min(below + 1, len(waits_ms) - 1)
-    low, high = np.partition(np.asarray(waits_ms), (below, above))[[below, above]].tolist()
-    return low + (high - low) * (place - below)  # type: ignore[no-any-return]
+    found = started_quantiles(waits_ms, [quantile])
+    return found[0] if found else None
+
+
+def started_quantiles(waits_ms: Sequence[float] | Longs | Floats, quantiles: Sequence[float]) -> list[float]:
+    """The same of several percentiles; none where there is no wait."""
+    last = len(waits_ms) - 1
+    if last < 0:
+        return []
+    places = [last * quantile for quantile in quantiles]
+    wanted = [(math.floor(place), min(math.floor(place) + 1, last)) for place in places]
+    inner = sorted({index for pair in wanted for index in pair})
+    in_order = np.partition(np.asarray(waits_ms), inner)
+    values = dict(zip(inner, in_order[inner].tolist(), strict=True))
+    return [
+        values[below] + (values[above] - values[below]) * (place - below)
+        for place, (below, above) in zip(places, wanted, strict=True)
+    ]
 
 
 class _Ages(NamedTuple):
@@ -145,25 +162,47 @@ def steps(stays: Stays | Sequence[Stay]) -> Steps:
     ages, ends come before censorings.
     """
     stays = Stays.of(stays)
-    weight, at_once = stays.weight, stays.entry_ms == 0
+    return steps_of_groups(stays, [len(stays)])[0]
+
+
+def steps_of_groups(stays: Stays, ends: Sequence[int]) -> list[Steps]:
+    """
+    The jumps of the curve of each group; `ends`: the first ends before this place, the next one begins there.
+
+    All are found at once, as if each group's ages began where those of the one before end: who was at risk
+    in an earlier group has left by then. There may be thousands of small groups.
+    """
+    sizes = np.array([end - start for start, end in pairwise((0, *ends))], np.int64)
+    group = np.repeat(np.arange(len(sizes)), sizes)
+    # Ages fit 2^40 ms, 34 years, and groups 2^22, so that none runs over.
+    span = int(stays.exit_ms.max(initial=0)) + 1
+    weight, at_once, shift = stays.weight, stays.entry_ms == 0, group * span
 
     def ages(column: Longs, some: Flags) -> _Ages:
-        return _Ages.of(column[some], None if weight is None else weight[some])
+        return _Ages.of((column + shift)[some], None if weight is None else weight[some])
 
-    ends, cut_off = ages(stays.exit_ms, stays.placed), ages(stays.exit_ms, ~stays.placed)
+    done, cut_off = ages(stays.exit_ms, stays.placed), ages(stays.exit_ms, ~stays.placed)
     late = ages(stays.entry_ms, ~at_once)
-    first = np.flatnonzero(np.diff(ends.ages, prepend=-1))
-    until = np.append(first[1:], len(ends.ages))
-    age_ms = ends.ages[first]
-    come, come_weight = late.before(age_ms)
-    gone, gone_weight = cut_off.before(age_ms)
-    all_weight = int(at_once.sum() if weight is None else weight[at_once].sum())
-    return Steps(
+    first = np.flatnonzero(np.diff(done.ages, prepend=-1))
+    until = np.append(first[1:], len(done.ages))
+    shifted_ms = done.ages[first]
+    of_group, age_ms = np.divmod(shifted_ms, span)
+    come, come_weight = late.before(shifted_ms)
+    gone, gone_weight = cut_off.before(shifted_ms)
+    # Those of all groups up to this one.
+    begun = np.cumsum(np.bincount(group[at_once], minlength=len(sizes)))[of_group]
+    begun_weight = begun
+    if weight is not None:
+        total = np.append(0, np.cumsum(np.where(at_once, weight, 0)))
+        begun_weight = total[np.array(ends, np.int64)][of_group]
+    found = Steps(
         age_ms,
-        at_risk=all_weight + come_weight - gone_weight - ends.weights[first],
-        placed=ends.weights[until] - ends.weights[first],
-        stays=int(at_once.sum()) + come - gone - first,
+        at_risk=begun_weight + come_weight - gone_weight - done.weights[first],
+        placed=done.weights[until] - done.weights[first],
+        stays=begun + come - gone - first,
     )
+    edges = np.searchsorted(of_group, np.arange(len(sizes) + 1)).tolist()
+    return [found[slice(*edge)] for edge in pairwise(edges)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,19 +226,27 @@ class Curve:
     @classmethod
     def of(cls, stays: Stays) -> Self:
         """The curve of at least one stay."""
-        found, largest_ms = steps(stays), int(stays.exit_ms.max())
-        lonely = np.flatnonzero((found.placed == found.at_risk) & (found.age_ms < largest_ms))
+        return cls.through(steps(stays), int(stays.exit_ms.max()))
+
+    @classmethod
+    def through(cls, found: Steps, largest_ms: int) -> Self:
+        """The curve with these jumps, where so large an age was observed."""
+        after = found.after
+        lonely = np.flatnonzero((after == 0) & (found.age_ms < largest_ms))
         cut = bool(len(lonely))
         taken = found[: lonely[0]] if cut else found
-        left = np.append(-1, taken.after)[:-1]
-        return cls(taken, largest_ms, cut, begins=np.flatnonzero(taken.at_risk != left))
+        begins = np.empty(len(taken), np.bool_)
+        begins[:1], begins[1:] = True, taken.at_risk[1:] != after[: max(len(taken) - 1, 0)]
+        return cls(taken, largest_ms, cut, begins=np.flatnonzero(begins))
 
     def survival(self) -> Floats:
         """After each step."""
-        at_first, lengths = self.steps.at_risk[self.begins], np.diff(self.begins, append=len(self.steps))
-        left = self.steps.after[self.begins + lengths - 1] / at_first
-        before = np.cumprod(np.concatenate(([1.0], left)))[:-1]
-        return np.asarray(np.repeat(before / at_first, lengths) * self.steps.after)
+        after, at_first = self.steps.after, self.steps.at_risk[self.begins]
+        until = np.append(self.begins, len(self.steps))[1:]
+        before = np.cumprod(after[until - 1] / at_first)
+        # The product of what came before each stretch.
+        before[1:], before[:1] = before[:-1].copy(), 1.0
+        return np.asarray(np.repeat(before / at_first, until - self.begins) * after)
 
     def reaches(self, quantile: float, ended: Floats) -> int:
         """The first step after which at least this share has ended; as many as there are where none does."""
@@ -234,19 +281,38 @@ def survival_quantiles(
     [Quantile(value_ms=3600000, lower_bound=True, few=True)]
     """
     stays = Stays.of(stays)
-    if not len(stays):
-        return None
-    curve = Curve.of(stays)
+    return survival_quantiles_of_groups(stays, [len(stays)], quantiles, few_below=few_below)[0]
+
+
+def survival_quantiles_of_groups(
+    stays: Stays, ends: Sequence[int], quantiles: Sequence[float], *, few_below: int = 5
+) -> list[list[Quantile] | None]:
+    """The same of each group; of which stays it is, say `ends` as for `steps_of_groups`."""
+    return [
+        _quantiles(
+            Curve.through(found, int(stays.exit_ms[start:end].max())),
+            quantiles,
+            number=end - start,
+            few_below=few_below,
+        )
+        if start < end
+        else None
+        for found, (start, end) in zip(steps_of_groups(stays, ends), pairwise((0, *ends)), strict=True)
+    ]
+
+
+def _quantiles(curve: Curve, quantiles: Sequence[float], *, number: int, few_below: int) -> list[Quantile]:
+    """The percentiles on the curve of so many stays."""
     ended = 1 - curve.survival()
     thin = np.flatnonzero(curve.steps.stays < few_below)
-    first_thin = 0 if len(stays) < few_below else int(thin[0]) if len(thin) else len(ended)
+    first_thin = 0 if number < few_below else int(thin[0]) if len(thin) else len(ended)
     found = []
     for quantile in quantiles:
         step = curve.reaches(quantile, ended)
         if step < len(ended):
             found.append(Quantile(value_ms=int(curve.steps.age_ms[step]), few=first_thin <= step))
         else:
-            few = curve.cut or len(stays) < few_below or first_thin < len(ended)
+            few = curve.cut or number < few_below or first_thin < len(ended)
             found.append(Quantile(value_ms=curve.largest_ms, lower_bound=True, few=few))
     return found
 

@@ -1,9 +1,11 @@
 """A metric's rows become samples: filters, grouping, sums. The caller reads the rows."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
-from typing import TypeAlias
+from operator import itemgetter
+from typing import Any, TypeAlias, TypeVar, cast
 
 import polars as pl
 
@@ -21,8 +23,29 @@ NOTHING_OBSERVED = "nothing of this kind was observed"
 # The column of a row with the labels that it is shown under, where they are not its own.
 SHOWN_AS = "shown as"
 
+_Made = TypeVar("_Made")
+
 # A frame is for metrics that compute from one.
 Rows: TypeAlias = Sequence[Row] | pl.DataFrame
+
+
+class Shared(list[Row]):
+    """Rows of which several metrics are made: what they all need of them is made once, and never changed."""
+
+    __slots__ = ("made",)
+
+    def __init__(self, rows: Iterable[Row]) -> None:
+        super().__init__(rows)
+        self.made: dict[object, Any] = {}
+
+
+def once(rows: Sequence[Row], make: Callable[..., _Made], *more: Hashable) -> _Made:
+    """What is made of rows, and of whatever else; of shared rows it is made the first time only."""
+    if not isinstance(rows, Shared):
+        return make(rows, *more)
+    if (make, more) not in rows.made:
+        rows.made[make, more] = make(rows, *more)
+    return cast("_Made", rows.made[make, more])
 
 
 def evaluate(metric: Metric, rows: Rows, ask: Ask) -> list[Sample]:
@@ -43,8 +66,9 @@ def evaluate(metric: Metric, rows: Rows, ask: Ask) -> list[Sample]:
         samples = metric.compute_frame(passing(framed(rows), ask.filters), ask)
     else:
         kept = listed(rows)
-        if ask.filters and not metric.filters_itself:
-            kept = [row for row in kept if passes(row, ask.filters)]
+        if not metric.filters_itself:
+            for name, wanted in ask.filters.items():
+                kept = once(kept, _passing, name, tuple(wanted))
         samples = (metric.compute or (gpu_sums if metric.unit is Unit.GPUS else sums))(kept, ask)
     return sorted(samples, key=lambda sample: tuple(sample.labels.values()))
 
@@ -77,14 +101,22 @@ def parameters(metric: Metric, ask: Ask) -> dict[str, int]:
     """
     The instants that the metric's SQL names, for the caller that reads its rows.
 
-    Beside the two ends of the window there is the start of the day, week and month that goes on.
+    A counter is asked since 0, of all time. Beside the two ends of the window there is the start of the
+    day, week and month that goes on; where nobody has a budget of such a period nothing of it is read, and
+    its start is the window's end.
     """
-    known = {"as_of_ms": ask.window.end_ms, "window_start_ms": ask.window.start_ms}
+    known = {"as_of_ms": ask.window.end_ms, "window_start_ms": ask.window.start_ms, "since_ms": 0}
     for period in calendar.Unit:
         if f"${period}_start_ms" in metric.sql:
             going_on = calendar.running(ask.window.end_ms, ask.policy.budget_zone, period)
-            known[f"{period}_start_ms"] = going_on.start_ms
+            has_budget = period in ask.policy.budget_periods
+            known[f"{period}_start_ms"] = going_on.start_ms if has_budget else ask.window.end_ms
     return {name: value for name, value in known.items() if f"${name}" in metric.sql}
+
+
+def is_counter(metric: Metric) -> bool:
+    """Whether its rows of two stretches of time, one after the other, are those of both together."""
+    return "$since_ms" in metric.sql
 
 
 def query(metric: Metric, ask: Ask, *, beside: Collection[str] = ()) -> str:
@@ -163,31 +195,39 @@ def grouped(rows: Sequence[Row], by: tuple[str, ...]) -> Iterator[tuple[dict[str
     So a row of zeros for an empty pool, whose team is null, answers "how many GPUs are held in
     the pool" and stays out of "which teams hold any".
     """
-    groups: dict[tuple[object, ...], list[Row]] = {}
+    return iter(once(rows, _grouped, by))
+
+
+def _grouped(rows: Sequence[Row], by: tuple[str, ...]) -> list[tuple[dict[str, str], list[Row]]]:
+    groups: defaultdict[object, list[Row]] = defaultdict(list)
+    # Of one label it gives the value, of several a tuple.
+    key_of: Callable[[Row], object] = itemgetter(*by) if by else lambda _: ()
     for row in rows:
-        labels = shown(row)
-        key = tuple([labels[name] for name in by])
-        if key in groups:
-            groups[key].append(row)
-        else:
-            groups[key] = [row]
-    for key, members in groups.items():
-        if None not in key:
-            yield dict(zip(by, map(str, key), strict=True)), members
+        groups[key_of(row if SHOWN_AS not in row else shown(row))].append(row)
+    keys = [(key,) for key in groups] if len(by) == 1 else cast("list[tuple[object, ...]]", list(groups))
+    return [
+        (dict(zip(by, map(str, key), strict=True)), members)
+        for key, members in zip(keys, groups.values(), strict=True)
+        if None not in key
+    ]
 
 
-def share(nothing: str) -> Compute:
-    """The part of the rows whose value is 1; `few` on fewer than the policy's few, undefined without rows."""
+def share(nothing: str, *, of: str = "") -> Compute:
+    """
+    The sum of the rows' values over their number; `few` on fewer than the policy's few.
+
+    Args:
+        nothing: why it is undefined without rows.
+        of: the column with the number, where a row stands for several.
+    """
 
     def compute(rows: Sequence[Row], ask: Ask) -> list[Sample]:
-        return [
-            Sample(
-                labels=labels,
-                value=sum(whole(row, "value") for row in members) / len(members),
-                few=len(members) < ask.policy.few_below,
-            )
-            for labels, members in grouped(rows, ask.by)
-        ] or [Sample.undefined({}, nothing)]
+        samples = []
+        for labels, members in grouped(rows, ask.by):
+            number = sum(wholes(members, of)) if of else len(members)
+            value = sum(wholes(members, "value")) / number
+            samples.append(Sample(labels=labels, value=value, few=number < ask.policy.few_below))
+        return samples or [Sample.undefined({}, nothing)]
 
     return compute
 
@@ -206,6 +246,19 @@ def whole(row: Row, column: str) -> int:
     return value
 
 
+def wholes(rows: Sequence[Row], column: str) -> list[int]:
+    """
+    The same of many rows.
+
+    Raises:
+        DataError: one of them holds something else.
+    """
+    values: list[Any] = [row[column] for row in rows]
+    if not {*map(type, values)} <= {int, bool}:
+        return [whole(row, column) for row in rows]
+    return values
+
+
 def sums(rows: Sequence[Row], ask: Ask) -> list[Sample]:
     """Column `value` summed; a null in it is unknown and makes the sum a lower bound."""
     return _summed(rows, ask, unit=1)
@@ -219,9 +272,15 @@ def gpu_sums(rows: Sequence[Row], ask: Ask) -> list[Sample]:
 def _summed(rows: Sequence[Row], ask: Ask, *, unit: int) -> list[Sample]:
     samples = []
     for labels, members in grouped(rows, ask.by):
-        known = [whole(row, "value") for row in members if row["value"] is not None]
+        known = wholes([row for row in members if row["value"] is not None], "value")
         samples.append(Sample(labels=labels, value=sum(known) / unit, lower_bound=len(known) < len(members)))
     return samples or [Sample.undefined({}, NOTHING_OBSERVED)]
+
+
+def _passing(rows: Sequence[Row], name: str, wanted: tuple[str, ...]) -> Sequence[Row]:
+    """The rows that are shown with one of these values of a label."""
+    kept = [row for row in rows if (row if SHOWN_AS not in row else shown(row))[name] in wanted]
+    return Shared(kept) if isinstance(rows, Shared) else kept
 
 
 def passes(row: Row, filters: Mapping[str, tuple[str, ...]]) -> bool:

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 
 from analytics.censored import Floats, Longs, started_quantile
-from analytics.frames import groups, longs
+from analytics.frames import groups
 from analytics.waits import QUANTILES
 from domain.metric import Ask, Sample
 from domain.window import MS_PER_SECOND
@@ -33,7 +33,7 @@ def slowdown_percentiles(frame: pl.DataFrame, ask: Ask) -> list[Sample]:
     floor_ms = round(ask.policy.slowdown_shortest_run.total_seconds() * MS_PER_SECOND)
     samples = []
     for labels, members in groups(frame, ask.by, COURSE):
-        found = bounded_slowdown(longs(members, "waited_ms"), longs(members, "ran_ms"), floor_ms)
+        found = bounded_slowdown(members["waited_ms"], members["ran_ms"], floor_ms)
         samples += [
             Sample(
                 labels={**labels, "quantile": str(quantile)},

@@ -8,12 +8,10 @@ from domain.metric import Ask, Compute, Row, Sample
 from domain.policy import Policy
 from domain.window import MS_PER_SECOND
 
-# A queue that was never seen as an object may exist; only one that is known to be gone is silent.
-WAITING_NOW = """\
--- One row per workload that waits just before $as_of_ms, and a row of zeros per combination of
--- dimensions that a queue has had, unless the queue is known to be deleted. Of those that were
--- not placed yet or queue again, few of all there ever were, all spans are read to number their episodes.
-with queued_again as (
+# Of those that were not placed yet just before $as_of_ms, or queue again, few of all there ever were, all
+# spans are read: `numbered_waits('of_waiter')` has the waits of whoever waits then. What stands after `with`.
+WHO_MAY_WAIT = """\
+queued_again as (
     select distinct cluster, workload_uid, open_until_ms
     from span
     where
@@ -31,19 +29,25 @@ may_wait as materialized (
         open_until_ms >= $as_of_ms
         and submitted_ms < $as_of_ms
         and (first_placed_ms is null or first_placed_ms >= $as_of_ms)
-    union
+    union all
     select gpu_workload.*
     from queued_again
     inner join gpu_workload
         on queued_again.cluster = gpu_workload.cluster
         and queued_again.workload_uid = gpu_workload.workload_uid
         and queued_again.open_until_ms = gpu_workload.open_until_ms
+    where gpu_workload.open_until_ms >= $as_of_ms and gpu_workload.first_placed_ms < $as_of_ms
 ),
 
 of_waiter as (
     select * from spans_of('may_wait')
     where start_ms < $as_of_ms and open_until_ms >= $as_of_ms
-),
+)"""
+# A queue that was never seen as an object may exist; only one that is known to be gone is silent.
+WAITING_NOW = f"""\
+-- One row per workload that waits just before $as_of_ms, and a row of zeros per combination of
+-- dimensions that a queue has had, unless the queue is known to be deleted.
+with {WHO_MAY_WAIT},
 
 by_episode as (
     select
@@ -118,7 +122,7 @@ from seen_before($as_of_ms) as seen
 left join known_queue
     on seen.cluster = known_queue.cluster and seen.queue = known_queue.queue
 where coalesce(known_queue.is_live, true)
-"""
+"""  # noqa: S608 (ours)
 
 
 def longest(rows: Sequence[Row]) -> Row:

@@ -1,13 +1,14 @@
 """Percentiles of waits over a window, by both estimators, from rows that metrics share the shape of."""
 
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 
 import polars as pl
 
-from analytics.censored import Quantile, Stays, started_quantile, survival_quantiles
+from analytics.censored import Longs, Quantile, Stays, started_quantiles, survival_quantiles_of_groups
 from analytics.confidence import intervals
 from analytics.evaluate import NOTHING_OBSERVED, grouped, whole
-from analytics.frames import flags, groups, longs
+from analytics.frames import groups
 from domain.metric import Ask, FrameCompute, Row, Sample
 from domain.window import MS_PER_SECOND
 
@@ -16,7 +17,7 @@ EXTRA_LABELS = ("quantile", "estimator")
 # The columns of a wait seen in a window: `entry_ms` and `exit_ms`, the waiting clock at the window's start
 # and at its end; `placed`, whether the wait ended inside the window.
 WAIT = ("entry_ms", "exit_ms", "placed")
-_NO_WAITS = pl.DataFrame(schema={"entry_ms": pl.Int64, "exit_ms": pl.Int64, "placed": pl.Boolean})
+_NO_WAITS = Stays.of(())
 _NO_INTERVAL = "no workload waited in the window"
 _TOO_FEW = "too few waited in the window to say what is typical"
 
@@ -159,16 +160,24 @@ def wait_percentiles(*, no_wait: str, no_end: str) -> FrameCompute:
     """
 
     def compute(frame: pl.DataFrame, ask: Ask) -> list[Sample]:
-        return [sample for labels, waits in _by_labels(frame, ask) for sample in of_group(labels, waits, ask)]
+        groups = _by_labels(frame, ask)
+        at_risk = [_at_risk(waits) for _, waits in groups]
+        ends = list(accumulate(map(len, at_risk)))
+        censored = survival_quantiles_of_groups(
+            Stays.joined(at_risk), ends, QUANTILES, few_below=ask.policy.few_below
+        )
+        return [
+            sample
+            for (labels, waits), found in zip(groups, censored, strict=True)
+            for sample in of_group(labels, waits.exit_ms[waits.placed], found)
+        ]
 
-    def of_group(labels: Mapping[str, str], waits: Stays, ask: Ask) -> list[Sample]:
-        censored = survival_quantiles(_at_risk(waits), QUANTILES, few_below=ask.policy.few_below)
-        ended = waits.exit_ms[waits.placed]
+    def of_group(labels: Mapping[str, str], ended: Longs, censored: list[Quantile] | None) -> list[Sample]:
+        started = started_quantiles(ended, QUANTILES)
         samples = []
         for place, quantile in enumerate(QUANTILES):
             named = {**labels, "quantile": str(quantile)}
-            started = started_quantile(ended, quantile)
-            found = Quantile(value_ms=started) if started is not None else None
+            found = Quantile(value_ms=started[place]) if started else None
             samples += [
                 _sample({**named, "estimator": "started"}, found, no_end),
                 _sample({**named, "estimator": "censored"}, censored[place] if censored else None, no_wait),
@@ -198,9 +207,8 @@ def censored_median(waits: Stays, ask: Ask) -> Quantile | None:
 def _by_labels(frame: pl.DataFrame, ask: Ask) -> list[tuple[dict[str, str], Stays]]:
     """The waits of each group; where nothing waited, one group without labels."""
     return [
-        (labels, Stays(longs(rows, "entry_ms"), longs(rows, "exit_ms"), flags(rows, "placed")))
-        for labels, rows in groups(frame, ask.by, WAIT) or [({}, _NO_WAITS)]
-    ]
+        (labels, Stays(*(columns[name] for name in WAIT))) for labels, columns in groups(frame, ask.by, WAIT)
+    ] or [({}, _NO_WAITS)]
 
 
 def _at_risk(waits: Stays) -> Stays:
@@ -248,8 +256,8 @@ def _sample(labels: Mapping[str, str], quantile: Quantile | None, because: str) 
 def ended_count(frame: pl.DataFrame, ask: Ask) -> list[Sample]:
     """How many of the waits ended inside the window, from rows of the shape above."""
     samples = [
-        Sample(labels=labels, value=int(flags(rows, "placed").sum()))
-        for labels, rows in groups(frame, ask.by, WAIT)
+        Sample(labels=labels, value=int(columns["placed"].sum()))
+        for labels, columns in groups(frame, ask.by, WAIT)
     ]
     return samples or [Sample.undefined({}, "no workload waited for its first placement in the window")]
 

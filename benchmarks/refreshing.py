@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import polars as pl
 
+from analytics.metrics import REGISTRY
 from benchmarks.scanned import scans
 from benchmarks.seeded_jobs import CLUSTER, Cluster, days_of_jobs
 from benchmarks.seeded_store import ALL, rewritten, written
@@ -14,6 +15,7 @@ from domain.policy import Policy
 from domain.tenant import Tenancy
 from domain.window import FixedClock
 from service.answers import Answers
+from service.counters import keep_counted
 from service.measure import Measurer
 from store.embedded import Store
 from store.order import put_in_order
@@ -52,6 +54,7 @@ def filled(path: Path, cluster: Cluster) -> Path:
         with store.transaction() as connection:
             connection.execute(_PIECES, {"cluster": CLUSTER, "idle_every": 9})
         put_in_order(store)
+        keep_counted(store, REGISTRY.values(), as_of_ms=at_ms, policy=Policy())
     finally:
         store.close()
     told = path.with_suffix(".news.parquet")

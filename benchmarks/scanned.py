@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from analytics.evaluate import exported_asks, parameters, query
+from analytics.evaluate import exported_asks, is_counter, parameters, query
 from analytics.metrics import REGISTRY
 from domain.metric import Metric
 from domain.policy import Policy
@@ -46,7 +46,10 @@ def scans(
     for metric in metrics:
         if metric.exported:
             for ask in exported_asks(metric, as_of_ms, policy):
-                question = (query(metric, ask), tuple(sorted(parameters(metric, ask).items())))
+                sql, given = query(metric, ask), parameters(metric, ask)
+                if is_counter(metric) and (counted := store.counted(sql)) is not None:
+                    given["since_ms"] = counted.until_ms
+                question = (sql, tuple(sorted(given.items())))
                 asked.setdefault(question, []).append(metric.name)
     return [
         _scan(store, sql, dict(given), tuple(dict.fromkeys(names))) for (sql, given), names in asked.items()

@@ -212,6 +212,12 @@ class Policy:
                         expected = f"one of {', '.join(PERIODS)} with {what} above 0"
                         yield f"{name}.{team}.{period}", amount, expected
 
+    @property
+    def budget_periods(self) -> frozenset[str]:
+        """The periods of which anybody has a budget."""
+        agreed = (*self.gpu_hour_budgets.values(), *self.money_budgets.values())
+        return frozenset(period for budgets in agreed for period in budgets)
+
     def stale_after(self, kind: str) -> timedelta:
         """
         How long after its last good reading a kind of object, or GPU metrics, counts as stale.

@@ -4,8 +4,9 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Self, TypeAlias, TypeVar
 
-from analytics.evaluate import Rows, parameters, query
+from analytics.evaluate import Rows, Shared, is_counter, parameters, query
 from domain.metric import Ask, Metric
+from service.counters import rows_of
 from store.embedded import Store
 
 _Answer = TypeVar("_Answer")
@@ -26,17 +27,27 @@ class Reader:
     frames: Read[Rows]
     # Labels of all its metrics, so that one query may answer them all.
     labels: Collection[str] = field(default=())
+    # Where counters are looked up that were counted before; without it they count anew.
+    store: Store | None = None
 
     @classmethod
     def of(cls, store: Store, metrics: Collection[Metric] = ()) -> Self:
         """The reader of these metrics."""
         labels = {label for metric in metrics for label in metric.labels}
-        return cls(read_once(store.rows), read_once(store.frame), labels)
+        return cls(
+            read_once(lambda sql, asked: Shared(store.rows(sql, asked))),
+            read_once(store.frame),
+            labels,
+            store,
+        )
 
     def read(self, metric: Metric, ask: Ask) -> Rows:
         """The rows that the metric's question needs."""
+        question = query(metric, ask, beside=self.labels)
+        if self.store is not None and is_counter(metric):
+            return rows_of(self.store, metric, ask, question)
         read = self.frames if metric.compute_frame is not None else self.rows
-        return read(query(metric, ask, beside=self.labels), parameters(metric, ask))
+        return read(question, parameters(metric, ask))
 
 
 def read_once(read: Read[_Answer]) -> Read[_Answer]:

@@ -29,6 +29,7 @@ from service.clocks import clock_of
 from service.close_orders import CloseOrders
 from service.collecting import Collectors
 from service.corrections import find_corrections, note_left
+from service.counters import keep_counted
 from service.first_cut import FirstCut
 from service.gateways import Gateways
 from service.gpu_metrics import Poller, pollers
@@ -323,6 +324,8 @@ class Runtime:
             rewritten = self.store.put_in_order()
         # After what is too old was dropped, and a statement need not add it up again.
         keep_days(self.store, self.answers.agreement, as_of_ms=now_ms)
+        metrics = self.answers.registry().values()
+        keep_counted(self.store, metrics, as_of_ms=now_ms, policy=self.answers.policy)
         if rewritten:
             log.info("wrote anew, in the order in which rows cease to count: %s", ", ".join(rewritten))
         if dropped:

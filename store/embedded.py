@@ -14,6 +14,7 @@ from domain.queue_state import QueueState
 from domain.window import Clock, SystemClock
 from store import (
     activity,
+    counted,
     derived,
     facts,
     gpu_samples,
@@ -26,6 +27,7 @@ from store import (
     queue_states,
     unread,
 )
+from store.counted import Counted
 from store.derived import Replacement
 from store.engine import Engine
 from store.facts import Changed
@@ -214,6 +216,14 @@ class Store(Engine):
     def put_in_order(self) -> list[str]:
         """Write tables anew in which questions about now read too many rows; see `store.order`."""
         return order.put_in_order(self)
+
+    def counted(self, question: str) -> Counted | None:
+        """What a counter had counted up to an instant; see `store.counted`."""
+        return counted.kept(self, question)
+
+    def keep_counted(self, make: Callable[[], Iterable[tuple[str, Counted]]]) -> int:
+        """Keep what counters count while nobody writes; see `store.counted`."""
+        return counted.keep(self, make)
 
     def held_days(self, *, start_ms: int, end_ms: int) -> list[HeldDay]:
         """The days of a window of which it is kept who held what."""

@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from store import dimensions, held_days
+from store import counted, dimensions, held_days
 from store.engine import Engine
 
 _BODIES: Final = """
@@ -88,6 +88,7 @@ def forget(engine: Engine, name: str, instead: str, *, labels: Iterable[str]) ->
         for (cluster,) in connection.execute(_CLUSTERS).fetchall():
             dimensions.recount(connection, cluster)
         held_days.drop_all(connection)
+        counted.drop_all(connection)
     engine.fold()
     return changed
 

@@ -9,7 +9,7 @@ import polars as pl
 import pyarrow as pa
 
 from domain.errors import StoreError
-from store import dimensions, held_days
+from store import counted, dimensions, held_days
 from store.engine import Engine
 from store.open_until import FOREVER, OPEN_UNTIL, open_until, stamped
 from store.workload_rows import FOLLOWING, completed
@@ -121,7 +121,7 @@ def write_lives(
     cut = {uid: until_ms.get(uid, FOREVER) for uid in sorted(set(workload_uids))}
     job, seq = watermark
     with engine.transaction() as connection:
-        combinations, stays = _take_out(connection, cluster, cut, seq=seq)
+        combinations, stays, told = _take_out(connection, cluster, cut, seq=seq)
         for name in incoming.keys() & _OF_CLUSTER.keys():
             connection.execute(_OF_CLUSTER[name], {"cluster": cluster})
         for name, rows in incoming.items():
@@ -132,15 +132,17 @@ def write_lives(
             dimensions.bring_up_to_date(connection, cluster, list(cut), had=combinations, since_ms=since_ms)
             have = held_days.stays_of(connection, cluster, list(cut), since_ms=since_ms)
             held_days.drop_touched(connection, had=stays, have=have)
+            if counted.told_of(connection, cluster, list(cut), since_ms=since_ms) != told:
+                counted.drop_all(connection)
         if advances:
             connection.execute(MARK, {"cluster": cluster, "job": job, "seq": seq})
 
 
 def _take_out(
     connection: duckdb.DuckDBPyConnection, cluster: str, cut: Mapping[str, int], *, seq: int
-) -> tuple[dimensions.Combinations, held_days.Stays]:
+) -> tuple[dimensions.Combinations, held_days.Stays, counted.Told]:
     """
-    Remove the rows of these workloads; gives the combinations of dimensions, and the stays, that they had.
+    Remove the rows of these workloads; gives what they had: combinations of dimensions, stays, what counted.
 
     Args:
         connection: in a transaction.
@@ -149,16 +151,17 @@ def _take_out(
         seq: whatever is derived of these lives has news since.
     """
     if not cut:
-        return frozenset(), Counter()
+        return frozenset(), Counter(), Counter()
     asked: dict[str, object] = {"cluster": cluster, "cut": list(cut)}
     had = connection.execute(_CUT, asked | {"seq": seq}).fetchall()
     since_ms = min(int(was) for (was,) in had)
     combinations = dimensions.of_workloads(connection, cluster, list(cut), since_ms=since_ms)
     stays = held_days.stays_of(connection, cluster, list(cut), since_ms=since_ms)
+    told = counted.told_of(connection, cluster, list(cut), since_ms=since_ms)
     for delete in OF_WORKLOADS.values():
         connection.execute(delete, asked | {"since_ms": since_ms})
     connection.execute(_OPEN_UNTIL, asked | {"seq": seq, "until_ms": list(cut.values())})
-    return combinations, stays
+    return combinations, stays, told
 
 
 def _given(engine: Engine, name: str) -> pa.Schema:

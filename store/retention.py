@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from store import alerts, dimensions, held_days
+from store import alerts, counted, dimensions, held_days
 from store.engine import Engine
 from store.lives import OF_WORKLOADS
 
@@ -103,6 +103,7 @@ def drop_before(engine: Engine, clusters: list[str], before_ms: int) -> int:
             for delete in OF_WORKLOADS.values():
                 connection.execute(delete, {"cluster": cluster, "cut": cut, "since_ms": 0})
             dimensions.recount(connection, cluster)
+            counted.drop_all(connection)
             for statement in _BY_TIME:
                 connection.execute(statement, {"cluster": cluster, "before_ms": before_ms})
             dropped += len(cut)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from analytics.evaluate import NOTHING_OBSERVED, grouped, whole
+from analytics.evaluate import NOTHING_OBSERVED, grouped, whole, wholes
 from domain.metric import Ask, Row, Sample
 
 NOTHING_SEEN: Final = "no activity of these GPUs was read in the window"
@@ -42,15 +42,14 @@ def coverage(rows: Sequence[Row], ask: Ask) -> list[Sample]:
     GPU-time that was seen over GPU-time held.
 
     Args:
-        rows: columns `held` and `seen`, GPU-time; `held` is null where the pod's share is not known.
+        rows: columns `held` and `seen`, GPU-time; of a pod no more was seen than it held.
         ask: which labels to keep apart.
     """
     samples = []
     for labels, members in grouped(rows, ask.by):
-        held = sum(whole(row, "held") for row in members)
+        held = sum(wholes(members, "held"))
         if held:
-            seen = sum(min(whole(row, "seen"), whole(row, "held")) for row in members)
-            samples.append(Sample(labels=labels, value=seen / held))
+            samples.append(Sample(labels=labels, value=sum(wholes(members, "seen")) / held))
         else:
             samples.append(Sample.undefined(labels, NOTHING_HELD))
     return samples or [Sample.undefined({}, NOTHING_HELD)]

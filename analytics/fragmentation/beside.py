@@ -2,8 +2,10 @@
 
 from typing import Final
 
+from analytics.waiting import WHO_MAY_WAIT
+
 # After `pool`, one row per cluster and GPU model, has been defined.
-WHO_IS_LATE: Final = """\
+WHO_IS_LATE: Final = f"""\
 union all
 -- One row per pool and workload that waits: devices is how long its episode lasts, bound how long ago a pod
 -- was last bound in the cluster, if in the last 7 days, both in milliseconds; name of the workload, with its
@@ -29,7 +31,9 @@ select
     late.state as flavor
 from pool
 inner join (
-    with last_bound as (
+    with {WHO_MAY_WAIT},
+
+    last_bound as (
         select cluster, max(bound_ms) as at_ms
         from node_holding
         where bound_ms < $as_of_ms and open_until_ms >= $as_of_ms - 604800000
@@ -46,9 +50,8 @@ inner join (
         ) as waited_ms,
         max_by(waiting_span.state, waiting_span.start_ms) as state,
         $as_of_ms - coalesce(max(last_bound.at_ms), 0) as quiet_ms
-    from waiting_span
+    from numbered_waits('of_waiter') as waiting_span
     left join last_bound on waiting_span.cluster = last_bound.cluster
-    where waiting_span.start_ms < $as_of_ms and waiting_span.open_until_ms >= $as_of_ms
     group by
         waiting_span.cluster,
         waiting_span.workload_uid,
@@ -154,7 +157,7 @@ inner join (
             and owned.gpu_model = held_beside.gpu_model
 ) as room
     on pool.cluster = room.cluster and (room.flavor != '' or pool.gpu_model = room.gpu_model)
-"""
+"""  # noqa: S608 (ours)
 
 # The shapes of the last 7 days, as in the inventory.
 ASK_NO_GPU: Final = """\

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from analytics.evaluate import NOTHING_OBSERVED, grouped, whole
+from analytics.evaluate import NOTHING_OBSERVED, grouped, once, whole
 from analytics.fragmentation.beside import ASK_NO_GPU, WHO_IS_LATE
 from analytics.fragmentation.inventory import Ask, Inventory, Part, Place
 from analytics.fragmentation.places import allows
@@ -265,7 +265,12 @@ class Pool:
 
 
 def pools(rows: Sequence[Row]) -> Iterator[tuple[dict[str, str], Pool]]:
-    """Each pool with its labels, from the rows of `INVENTORY`."""
+    """Each pool with its labels, from the rows of `INVENTORY`; nobody may change it."""
+    return iter(once(rows, _pools))
+
+
+def _pools(rows: Sequence[Row]) -> list[tuple[dict[str, str], Pool]]:
+    found = []
     for labels, members in grouped(rows, POOL):
         pool = Pool()
         standing, waiting = pool.standing, pool.waiting_rows
@@ -284,7 +289,8 @@ def pools(rows: Sequence[Row]) -> Iterator[tuple[dict[str, str], Pool]]:
             ask = _ask(of_workload, standing)
             if ask is not None:
                 pool.asks[uid] = ask
-        yield labels, pool
+        found.append((labels, pool))
+    return found
 
 
 def _flavors(rows: Sequence[Row], standing: _Standing) -> tuple[str, ...]:

@@ -1,6 +1,6 @@
 """The interactive reserve: what interactive work holds or could take, against its part of the pool."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
@@ -37,21 +37,17 @@ class _Rooms(NamedTuple):
     preemptible: Longs
 
     @classmethod
-    def of(cls, rows: Sequence[tuple[int, int, Row]], policy: Policy) -> Self:
+    def of(cls, rows: Sequence[Row], from_ms: Longs, until_ms: Longs, policy: Policy) -> Self:
         """
-        From stretches: when each begins and ends, and its row.
+        From stretches: their rows, and when each begins and ends.
 
         A node that is cordoned or not ready, or gone, offers nothing; what pods hold on it is held.
         """
         codes: dict[object, int] = {}
-        told = np.array(
-            [
-                (from_ms, until_ms, codes.setdefault(row["node"], len(codes)), *_parts(row, policy))
-                for from_ms, until_ms, row in rows
-            ],
-            np.int64,
-        ).reshape(-1, 7)
-        begin, end = told[:, [2, 0, 3, 4, 5, 6]], told[:, [2, 1, 3, 4, 5, 6]] * [1, 1, -1, -1, -1, -1]
+        node_of = _longs(codes.setdefault(row["node"], len(codes)) for row in rows)
+        parts = np.array([node_of, from_ms, *_parts(rows, policy)]).T[from_ms < until_ms]
+        begin, end = parts.copy(), parts * [1, 1, -1, -1, -1, -1]
+        end[:, 1] = until_ms[from_ms < until_ms]
         amounts = np.concatenate((begin, end))
         node, at_ms, offered, held, interactive, preemptible = amounts[np.lexsort(amounts.T[1::-1])].T
         begins = np.flatnonzero(np.diff(node, prepend=-1))
@@ -75,15 +71,22 @@ def _steps(levels: Longs, begins: Longs) -> Longs:
     return np.asarray(levels - before)
 
 
-def _parts(row: Row, policy: Policy) -> tuple[int, int, int, int]:
-    """What a row offers, and holds: in all, of interactive work, and of what gives way."""
-    if row["what"] != "held":
-        known = row["schedulable"] and row["allocatable"] is not None
-        return (int(str(row["allocatable"])) if known else 0), 0, 0, 0
-    micro = 0 if row["micro_gpus"] is None else int(str(row["micro_gpus"]))
-    of_class = str(row["service_class"])
-    gives_way = of_class in policy.preemptible_classes
-    return 0, micro, micro * (of_class == ServiceClass.INTERACTIVE), micro * gives_way
+def _parts(rows: Sequence[Row], policy: Policy) -> tuple[Longs, Longs, Longs, Longs]:
+    """What rows offer, and hold: in all, of interactive work, and of what gives way."""
+    holds = [row["what"] == "held" for row in rows]
+    offered = _longs(
+        0 if held or not row["schedulable"] else row["allocatable"] or 0
+        for row, held in zip(rows, holds, strict=True)
+    )
+    held = _longs(row["micro_gpus"] or 0 if held else 0 for row, held in zip(rows, holds, strict=True))
+    classes = [str(row["service_class"]) if held else "" for row, held in zip(rows, holds, strict=True)]
+    interactive = _longs(of_class == ServiceClass.INTERACTIVE for of_class in classes)
+    gives_way = _longs(of_class in policy.preemptible_classes for of_class in classes)
+    return offered, held, held * interactive, held * gives_way
+
+
+def _longs(values: Iterable[object]) -> Longs:
+    return np.array(list(values), np.int64)
 
 
 def shortfall(room: Room, policy: Policy) -> float:
@@ -104,7 +107,7 @@ def _missing(room: Room | _Rooms, policy: Policy) -> Any:
 
 def pool_now(rows: Sequence[Row], policy: Policy) -> Room:
     """A pool's room from rows of nodes and pods that all hold at the instant."""
-    rooms = _Rooms.of([(0, 1, row) for row in rows], policy)
+    rooms = _Rooms.of(rows, np.zeros(len(rows), np.int64), np.ones(len(rows), np.int64), policy)
     now = np.searchsorted(rooms.at_ms, 0, "right") - 1
     if now < 0:
         return Room()
@@ -126,13 +129,8 @@ def shortfall_over(rows: Sequence[Row], window: Window, policy: Policy) -> float
         window: what lies outside is cut off.
         policy: the reserve.
     """
-    stretches: list[tuple[int, int, Row]] = []
-    for row in rows:
-        start_ms, end_ms = int(str(row["start_ms"])), row["end_ms"]
-        until_ms = window.end_ms if end_ms is None else min(int(str(end_ms)), window.end_ms)
-        from_ms = max(start_ms, window.start_ms)
-        if from_ms < until_ms:
-            stretches.append((from_ms, until_ms, row))
-    rooms = _Rooms.of(stretches, policy)
+    from_ms = np.maximum(_longs(row["start_ms"] for row in rows), window.start_ms)
+    ends = _longs(window.end_ms if row["end_ms"] is None else row["end_ms"] for row in rows)
+    rooms = _Rooms.of(rows, from_ms, np.minimum(ends, window.end_ms), policy)
     lengths = np.diff(rooms.at_ms, append=window.end_ms)
     return float(np.sum(np.maximum(0.0, _missing(rooms, policy)) * lengths))

@@ -1,6 +1,6 @@
 """The share of the workloads that waited whose owner gave up."""
 
-from analytics.cancelled import NOBODY, UNPLACED
+from analytics.cancelled import ADDS, NOBODY, UNPLACED
 from analytics.evaluate import share
 from domain.metric import Metric, Page, Unit
 
@@ -17,7 +17,8 @@ METRIC = Metric(
     sql=UNPLACED,
     labels=("cluster", "queue", "service_class"),
     scraped=False,
-    compute=share(NOBODY),
+    compute=share(NOBODY, of="workloads"),
+    adds=ADDS,
     windowed=True,
     pages=(Page.QUEUES,),
     shared_labels=("queue",),

@@ -1,6 +1,6 @@
 """Workloads whose owner gave up before they were placed."""
 
-from analytics.cancelled import UNPLACED
+from analytics.cancelled import ADDS, UNPLACED
 from domain.metric import Metric, Page, Unit
 
 METRIC = Metric(
@@ -15,6 +15,7 @@ METRIC = Metric(
     sql=UNPLACED,
     labels=("cluster", "queue", "service_class"),
     scraped=False,
+    adds=ADDS,
     windowed=True,
     pages=(Page.QUEUES,),
     shared_labels=("queue",),

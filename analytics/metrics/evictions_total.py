@@ -12,7 +12,7 @@ METRIC = Metric(
     ),
     source="Kueue Evicted condition, Kubernetes DisruptionTarget; schedulingStats",
     sql="""\
--- One row per eviction before $as_of_ms, and a row of zero per combination of dimensions seen.
+-- One row per eviction in [$since_ms, $as_of_ms), and a row of zero per combination of dimensions seen.
 select
     cluster,
     queue,
@@ -24,7 +24,7 @@ select
     reason,
     1 + missed as value
 from gpu_eviction
-where not preempted and at_ms < $as_of_ms
+where not preempted and at_ms >= $since_ms and at_ms < $as_of_ms and open_until_ms >= $since_ms
 union all
 select distinct
     cluster,

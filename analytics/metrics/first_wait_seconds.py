@@ -16,7 +16,7 @@ METRIC = Metric(
     ),
     source="Prometheus classic histogram; Kueue admission wait time",
     sql="""\
--- One row per combination of dimensions and bucket: first waits that ended before $as_of_ms.
+-- One row per combination of dimensions and bucket: first waits that ended in [$since_ms, $as_of_ms).
 select
     cluster,
     queue,
@@ -43,7 +43,7 @@ select
     count(*) as waits,
     sum(first_wait_ms) as sum_ms
 from gpu_workload
-where first_placed_ms < $as_of_ms
+where first_placed_ms >= $since_ms and first_placed_ms < $as_of_ms and open_until_ms >= $since_ms
 group by cluster, queue, service_class, priority_class, team, gpu_model, gang_size, edge_ms
 """,
     labels=("cluster", "service_class"),

@@ -51,7 +51,7 @@ select
     held.gang_size,
     held.node,
     held.held,
-    coalesce(seen.seen, 0) as seen
+    least(coalesce(seen.seen, 0), held.held) as seen
 from held
 left join seen
     on held.cluster = seen.cluster and held.pod_uid = seen.pod_uid
@@ -59,6 +59,7 @@ left join seen
     labels=("cluster", "gpu_model", "team"),
     dimensions=(*DIMENSIONS, "node"),
     compute=coverage,
+    adds=("held", "seen"),
     windowed=True,
     pages=(Page.CLUSTER,),
     alerts=(

@@ -13,7 +13,7 @@ METRIC = Metric(
     ),
     source="Kueue Preempted condition, kube-scheduler and Volcano preemption; schedulingStats",
     sql="""\
--- One row per preemption before $as_of_ms, and a row of zero per combination of dimensions seen.
+-- One row per preemption in [$since_ms, $as_of_ms), and a row of zero per combination of dimensions seen.
 select
     cluster,
     queue,
@@ -27,7 +27,7 @@ select
     mechanism,
     1 + missed as value
 from workload_eviction
-where preempted and at_ms < $as_of_ms
+where preempted and at_ms >= $since_ms and at_ms < $as_of_ms and open_until_ms >= $since_ms
 union all
 select distinct
     cluster,

@@ -4,6 +4,7 @@ import math
 import random
 import warnings
 from fractions import Fraction
+from itertools import accumulate
 from statistics import NormalDist
 from time import process_time
 
@@ -12,7 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lifelines import KaplanMeierFitter
 
-from analytics.censored import Quantile, Stay, started_quantile, steps, survival_quantiles
+from analytics.censored import (
+    Quantile,
+    Stay,
+    Stays,
+    started_quantile,
+    steps,
+    survival_quantiles,
+    survival_quantiles_of_groups,
+)
 
 HOUR_MS = 3_600_000
 QUANTILES = (0.5, 0.9, 0.99)
@@ -177,3 +186,12 @@ def test_a_million_stays_take_seconds() -> None:
     begin = process_time()
     survival_quantiles(many, QUANTILES)
     assert process_time() - begin < 8  # measured 3 CPU-seconds; the bound allows a slow machine
+
+
+@given(st.lists(stays(), max_size=5))
+def test_groups_are_found_at_once_as_each_by_itself(groups: list[list[Stay]]) -> None:
+    together = Stays.of([stay for group in groups for stay in group])
+    ends = list(accumulate(map(len, groups)))
+    assert survival_quantiles_of_groups(together, ends, (0.5, 0.9)) == [
+        survival_quantiles(group, (0.5, 0.9)) for group in groups
+    ]

@@ -11,7 +11,7 @@ from store.retention import drop_before
 
 CLUSTER = "city"
 SEEN = """
-select cluster, queue, service_class, priority_class, team, user_name, gpu_model, gang_size
+select distinct cluster, queue, service_class, priority_class, team, user_name, gpu_model, gang_size
 from seen_before($as_of_ms)
 """
 LOOKED_THROUGH = """

@@ -32,7 +32,7 @@ def test_measurements_come_back_as_they_were_said(store: Store) -> None:
 
 def test_labels_are_stored_in_one_order(store: Store) -> None:
     store.publish([measured(100, 3)])
-    assert store.rows("select labels from measurement") == [{"labels": '{"cluster": "city", "queue": "q"}'}]
+    assert store.rows("select labels from measurement") == [{"labels": '{"cluster":"city","queue":"q"}'}]
 
 
 def test_history_is_half_open_and_oldest_first(store: Store) -> None:
