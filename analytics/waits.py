@@ -5,7 +5,14 @@ from itertools import accumulate
 
 import polars as pl
 
-from analytics.censored import Longs, Quantile, Stays, started_quantiles, survival_quantiles_of_groups
+from analytics.censored import (
+    Longs,
+    Quantile,
+    Stays,
+    started_quantiles,
+    survival_quantiles,
+    survival_quantiles_of_groups,
+)
 from analytics.confidence import intervals
 from analytics.evaluate import NOTHING_OBSERVED, grouped, whole
 from analytics.frames import groups
