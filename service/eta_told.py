@@ -56,12 +56,38 @@ order by waiting.submitted_ms, waiting.workload_uid
 """
 # One row where anything was told before.
 _ANY: Final = "select 1 as one from eta_told where cluster = $cluster limit 1"
-# One row per interval that has an outcome by then, in the order in which it became known.
+# One row per interval that has an outcome by then, in the order in which it became known. together: how many
+# were told in its hour of its band and class, with or without an outcome.
 _OUTCOMES: Final = """
-select service_class, mark, at_ms, low_ms, median_ms, high_ms, known_ms, side
-from eta_outcomes($as_of_ms)
-where cluster = $cluster and known_ms < $as_of_ms and at_ms >= $since_ms
-order by known_ms, at_ms, workload_uid
+with event as (
+    select
+        service_class,
+        least(mark, $last_band) as band,
+        at_ms // 3600000 as hour,
+        count(*) as together
+    from eta_told
+    where cluster = $cluster and at_ms < $as_of_ms and at_ms >= $since_ms
+    group by service_class, least(mark, $last_band), at_ms // 3600000
+)
+
+select
+    outcome.service_class,
+    outcome.mark,
+    outcome.at_ms,
+    outcome.low_ms,
+    outcome.median_ms,
+    outcome.high_ms,
+    outcome.known_ms,
+    outcome.side,
+    event.together
+from eta_outcomes($as_of_ms) as outcome
+inner join event
+    on
+        outcome.service_class = event.service_class
+        and least(outcome.mark, $last_band) = event.band
+        and outcome.at_ms // 3600000 = event.hour
+where outcome.cluster = $cluster and outcome.known_ms < $as_of_ms and outcome.at_ms >= $since_ms
+order by outcome.known_ms, outcome.at_ms, outcome.workload_uid
 """
 
 
@@ -72,8 +98,13 @@ def outcomes(store: Store, cluster: str, as_of_ms: int) -> list[Outcome]:
 
 def outcome_rows(store: Store, cluster: str, as_of_ms: int) -> Sequence[Mapping[str, Any]]:
     """The rows of them; the same object as long as nothing is committed."""
-    since_ms = minute_before(as_of_ms) - KEPT_MS
-    return store.kept_rows(_OUTCOMES, {"cluster": cluster, "as_of_ms": as_of_ms, "since_ms": since_ms})
+    asked = {
+        "cluster": cluster,
+        "as_of_ms": as_of_ms,
+        "since_ms": minute_before(as_of_ms) - KEPT_MS,
+        "last_band": len(BANDS) - 1,
+    }
+    return store.kept_rows(_OUTCOMES, asked)
 
 
 def outcomes_of(rows: Sequence[Mapping[str, Any]]) -> list[Outcome]:
@@ -90,6 +121,7 @@ def outcomes_of(rows: Sequence[Mapping[str, Any]]) -> list[Outcome]:
             ),
             row["known_ms"],
             row["side"],
+            row["together"],
         )
         for row in rows
     ]

@@ -2,9 +2,10 @@
 The rest of a wait: five answers of like waits, put together.
 
 Each answer is the distribution of what was left of waits of the same age, with those that still wait counted
-in. Its quantiles are read off, and averaged on the scale of log(1 min + length): docs/adr/0036.
+in. Its quantiles are read off, and averaged on the scale of log(1 min + length): docs/adr/0036 and 0053.
 """
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
@@ -30,9 +31,8 @@ NEAR: Final[Rung] = ("near",)
 
 # So many must have started for a rung to count.
 ENOUGH: Final = 10
-# The share that is left out on either side of the interval.
+# The share that is to be left out on either side of the interval.
 TAIL: Final = 0.1
-LEVELS: Final = (TAIL, 0.5, 1 - TAIL)
 # What goes on beyond the longest that was seen is taken to end at so many times that.
 _BEYOND: Final = 1.5
 # The line's own answer goes no further than so many times the longest that was left of any wait.
@@ -56,16 +56,22 @@ class Kind(Enum):
 
 
 class Voice(NamedTuple):
-    """One answer: of the finest rung with enough starts, newer ones weighing more, and of so many at most."""
+    """
+    One answer: of the finest rung with enough starts, newer ones weighing more, and of so many at most.
+
+    `says`: how much it counts beside the others.
+    """
 
     ladder: tuple[Rung, ...]
     half_life_days: float
     most: int
     kind: Kind = Kind.ALIKE
+    says: float = 1.0
 
 
+# Everybody forgets nothing, and counts as much as the next three: the others follow the last bursts.
 VOICES: Final = (
-    Voice((EVERYBODY,), 1e4, 4000),
+    Voice((EVERYBODY,), 1e4, 4000, says=3.0),
     Voice((CLASS,), 30, 1000),
     Voice((LINE,), 5, 500),
     Voice((CLASS, EVERYBODY), 5, 600, Kind.LINE),
@@ -104,10 +110,20 @@ class NoEstimate:
 
 
 class Margins(NamedTuple):
-    """By how much calibration moves either end outwards, on the scale of log(1 min + length)."""
+    """
+    How far calibration moves either end outwards: to the level at which `exp(-margin)` of the tail is left.
+
+    >>> [round(level, 3) for level in Margins(low=0.0, high=0.6931472).levels()]
+    [0.1, 0.5, 0.95]
+    """
 
     low: float = 0.0
     high: float = 0.0
+
+    def levels(self) -> tuple[float, float, float]:
+        """Of the low end, the median, and the high end; either end stops at the median."""
+        low, high = (min(TAIL * math.exp(-margin), 0.5) for margin in self)
+        return low, 0.5, 1 - high
 
 
 UNCALIBRATED: Final = Margins()
@@ -129,28 +145,20 @@ def ended(left_ms: Floats, is_end: npt.NDArray[np.bool_], weight: Floats) -> Mas
     return Masses(np.append(left_ms, left_ms[-1] * _BEYOND), np.append(mass, survival[-1]))
 
 
-def quantiles(voices: Sequence[Masses], levels: Sequence[float]) -> list[float]:
+def quantiles(
+    voices: Sequence[Masses], levels: Sequence[float], says: Sequence[float] | None = None
+) -> list[float]:
     """
-    The quantiles of distributions, averaged on the scale of log(1 min + length).
+    The quantiles of distributions, averaged on the scale of log(1 min + length); `says` weighs them.
 
     Source: Vincent 1912; Lichtendahl, Grushka-Cockayne and Winkler 2013, on averages of quantiles and not of
     probabilities, whose ends go out as far as the widest answer.
     """
-    logs = np.zeros(len(levels))
+    logs = []
     for voice in voices:
         places = np.searchsorted(np.cumsum(voice.mass), np.asarray(levels) - 1e-9)
-        logs += np.log(voice.left_ms[np.minimum(places, len(voice.mass) - 1)] + _MINUTE_MS)
-    return [max(float(one), 0.0) for one in np.exp(logs / len(voices)) - _MINUTE_MS]
-
-
-def _moved(end_ms: float, by: float) -> float:
-    """
-    An end of the interval, moved by so much of its logarithm.
-
-    >>> round(_moved(540_000, 0.6931472))
-    1140000
-    """
-    return max(float((end_ms + _MINUTE_MS) * np.exp(by)) - _MINUTE_MS, 0.0)
+        logs.append(np.log(voice.left_ms[np.minimum(places, len(voice.mass) - 1)] + _MINUTE_MS))
+    return [max(float(one), 0.0) for one in np.exp(np.average(logs, axis=0, weights=says)) - _MINUTE_MS]
 
 
 @dataclass(slots=True)
@@ -179,12 +187,14 @@ class Past:
         answers = self.voices(ask, as_of_ms)
         if not answers:
             return NoEstimate(because=f"fewer than {ENOUGH} workloads that waited as long have started")
-        low_ms, median_ms, high_ms = quantiles([masses for _, masses in answers], LEVELS)
+        low_ms, median_ms, high_ms = quantiles(
+            [masses for _, masses in answers], margins.levels(), [heard.says for heard, _ in answers]
+        )
         like = answers[-1][0]
         return Estimate(
-            low_ms=round(min(_moved(low_ms, -margins.low), median_ms)),
+            low_ms=round(low_ms),
             median_ms=round(median_ms),
-            high_ms=round(max(_moved(high_ms, margins.high), median_ms)),
+            high_ms=round(high_ms),
             rung=like.rung,
             like=len(like.places),
             started=like.started,
@@ -225,7 +235,8 @@ class Past:
             started = int(is_end.sum())
             if started >= ENOUGH:
                 closeness = np.ones(len(places))
-                found = _Heard(rung, places, is_end, left_ms.astype(np.float64), started, closeness)
+                left = left_ms.astype(np.float64)
+                found = _Heard(rung, places, is_end, left, started, closeness, voice.says)
                 return self._nearest(found, ask, as_of_ms) if voice.kind is Kind.NEAR else found
         return None
 
@@ -249,6 +260,7 @@ class Past:
             heard.left_ms[near],
             int(heard.is_end[near].sum()),
             np.exp(-distance / (np.median(distance) + 1e-9)),
+            heard.says,
         )
 
     def _seen(self, places: Places) -> Floats:
@@ -299,6 +311,7 @@ class _Heard(NamedTuple):
     left_ms: Floats
     started: int
     closeness: Floats
+    says: float
 
 
 def _key(mark: Longs | int, codes: Iterable[Longs]) -> Longs:

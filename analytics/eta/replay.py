@@ -1,11 +1,13 @@
 """What would have been told of past waits: at each of their marks, from what was known before it."""
 
 import heapq
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from analytics.eta.calibration import Calibration, Told, outcome
 from analytics.eta.estimate import Estimate, Past
 from analytics.eta.waits import FOREVER_MS, Ask, Waits, band_of
+from domain.window import MS_PER_HOUR
 
 
 def replay(
@@ -22,6 +24,7 @@ def replay(
     past = Past.of(waits, as_of_ms)
     moments, calibration = past.moments, Calibration()
     open_: list[tuple[int, int, Told]] = []
+    together: Counter[tuple[int, int, str]] = Counter()
     for place in range(len(moments)):
         at_ms = int(moments.at_ms[place])
         if at_ms < from_ms:
@@ -31,17 +34,23 @@ def replay(
             placed_ms = int(waits.until_ms[of]) if waits.placed[of] else None
             came = outcome(told, placed_ms, int(waits.until_ms[of]), at_ms)
             if came is not None:
-                calibration.learn(came)
+                calibration.learn(came._replace(together=together[_event(told)]))
         of = int(moments.of[place])
         ask = ask_of(waits, of)
         band, name = band_of(at_ms - ask.submitted_ms), classes[ask.service_class]
         found = past.estimate(ask, at_ms, calibration.margins(band, name))
         if isinstance(found, Estimate):
             told = Told(at_ms, band, name, found.low_ms, found.median_ms, found.high_ms)
+            together[_event(told)] += 1
             yield of, int(moments.mark[place]), told, found
             known_ms = min(int(waits.until_ms[of]), at_ms + int(found.high_ms) + 1)
             if known_ms < FOREVER_MS:
                 heapq.heappush(open_, (known_ms, of, told))
+
+
+def _event(told: Told) -> tuple[int, int, str]:
+    """What was told in the same hour of the same band and class has one cause."""
+    return told.at_ms // MS_PER_HOUR, told.band, told.service_class
 
 
 def ask_of(waits: Waits, of: int) -> Ask:

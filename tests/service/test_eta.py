@@ -13,7 +13,7 @@ from domain.policy import Policy
 from domain.window import format_instant
 from service import why
 from service.cli.app import run
-from service.eta_told import Etas
+from service.eta_told import Etas, outcomes
 from store.embedded import Store
 from store.retention import drop_before
 from tests.api.test_answers_over_http import check
@@ -105,6 +105,19 @@ def test_history_that_came_in_at_once_is_told_afterwards_once(store: Store) -> N
     assert stage.refresh("east", NOW) == 0
 
 
+def test_an_outcome_says_how_many_were_told_in_its_hour(store: Store) -> None:
+    """One comes each hour; another is told of beside the last but one, and nobody knows what comes of it."""
+    Etas(store, replays=True).refresh("east", NOW)
+    with store.transaction() as connection:
+        connection.execute(
+            "insert into eta_told select * replace ('other' as workload_uid) from eta_told"
+            " where workload_uid = 'past-28'"
+        )
+    together = {one.told.at_ms // HOUR: one.together for one in outcomes(store, "east", NOW)}
+    assert together[28] == 2
+    assert {number for hour, number in together.items() if hour != 28} == {1}
+
+
 def test_what_was_told_is_shown_beside_what_is_told(store: Store) -> None:
     Etas(store, replays=True).refresh("east", NOW)
     found = eta(store, "waits")
@@ -132,7 +145,7 @@ def test_what_can_never_start_as_it_is_is_told_how_it_could(store: Store) -> Non
     [best] = eta(store, "never")["sooner"]
     assert (best["way"], best["what"]) == ("fewer_gpus", "Ask for 8 GPUs instead of 16")
     assert (best["fits_now"], best["gain_seconds"]) == (True, None)
-    assert "there are room and quota for it now; such work waits about 36 min" in best["sentence"]
+    assert "there are room and quota for it now; such work waits about 34 min" in best["sentence"]
 
 
 def test_what_is_told_as_of_then_does_not_know_what_came(store: Store) -> None:

@@ -41,25 +41,45 @@ def test_an_interval_that_is_open_or_was_given_up_has_none(
     assert outcome(TOLD, placed_ms, ended_ms, as_of_ms) is None
 
 
-def test_misses_move_their_side_most_of_all_for_their_band_and_class() -> None:
-    late = Calibration(Outcome(TOLD, number, 1) for number in range(10))
-    own, others = late.margins(0, "batch"), late.margins(1, "batch")
-    # Ten misses, each nine tenths of a step: of 0.02 for the cell, of 0.01 for all.
-    assert own == pytest.approx((-10 * 0.1 * 0.03, 10 * 0.9 * 0.03))
-    assert others == late.margins(0, "interactive") == pytest.approx((-10 * 0.1 * 0.01, 10 * 0.9 * 0.01))
+def test_misses_move_their_side_for_all_and_most_for_their_band_and_class() -> None:
+    late = Calibration(Outcome(TOLD, number, 1) for number in range(2))
+    # Two misses, each nine tenths of a step of 0.2 for all, for the band and for the class.
+    low, high = -2 * 0.1 * 0.2, 2 * 0.9 * 0.2
+    assert late.margins(0, "batch") == pytest.approx((3 * low, 3 * high), rel=0.001)
+    assert late.margins(1, "batch") == late.margins(0, "interactive")
+    assert late.margins(1, "batch") == pytest.approx((2 * low, 2 * high), rel=0.001)
+    assert late.margins(1, "interactive") == pytest.approx((low, high), rel=0.001)
     assert Calibration().margins(0, "batch") == (0, 0)
+
+
+def test_a_burst_is_one_event_however_many_are_in_it() -> None:
+    one, burst = (Calibration(Outcome(TOLD, 5, 1, number) for _ in range(number)) for number in (1, 400))
+    assert burst.margins(0, "batch") == pytest.approx(one.margins(0, "batch"), rel=0.001)
+
+
+def test_the_longer_it_is_learned_the_less_an_event_moves() -> None:
+    def last(before: int) -> float:
+        """How far the last of so many and one moves the high end of another band and class."""
+        events = [Outcome(TOLD, number, 1 if number % 10 == 0 else 0) for number in range(before + 1)]
+        known, all_ = Calibration(events[:-1]), Calibration(events)
+        return all_.margins(1, "other").high - known.margins(1, "other").high
+
+    assert last(0) == pytest.approx(0.9 * 0.2)
+    assert last(3000) == pytest.approx(0.9 * 0.1)
 
 
 def test_one_miss_in_ten_on_either_side_leaves_it_as_it_is() -> None:
     sides = [-1, *[0] * 8, 1] * 30
     found = Calibration(Outcome(TOLD, number, side) for number, side in enumerate(sides)).margins(0, "batch")
-    assert found == pytest.approx((0, 0), abs=0.03)
+    # To within one step of each of the three groups.
+    assert found == pytest.approx((0, 0), abs=3 * 0.2)
 
 
 def test_margins_stay_between_their_bounds() -> None:
-    for side, bound in ((0, -0.2), (1, 0.5)):
+    for side, bound in ((0, -0.3), (1, 1.2)):
         found = Calibration(Outcome(TOLD, number, side) for number in range(500))
-        assert found.margins(0, "batch").high == pytest.approx(2 * bound)
+        for band, name in ((0, "batch"), (1, "interactive")):
+            assert found.margins(band, name).high == pytest.approx(bound)
 
 
 def test_how_many_held_is_counted_by_band_and_class() -> None:

@@ -135,18 +135,31 @@ def test_answers_are_averaged_by_their_quantiles() -> None:
     assert quantiles([short, long], [0.1, 0.9]) == pytest.approx([(32**0.5 - 1) * MINUTE] * 2)
 
 
-def test_margins_move_the_ends_and_leave_the_median_inside() -> None:
-    past = Past.of(waits([30] * 10 + [40] * 10 + [50] * 10), NOON)
-    plain, wide, narrow = (
-        past.estimate(ask(), NOON, margins)
-        for margins in (UNCALIBRATED, Margins(0.3, 0.5), Margins(-5.0, -5.0))
+def test_an_answer_counts_as_much_as_it_says() -> None:
+    """Of a minute, three times, and of 15, plus one minute each: 2 * 2 * 2 * 16 is 128."""
+    short, long = (Masses(np.array([float(at * MINUTE)]), np.ones(1)) for at in (1, 15))
+    assert quantiles([short, long], [0.5], [3.0, 1.0]) == pytest.approx([(128**0.25 - 1) * MINUTE])
+
+
+def test_whoever_is_everybody_is_heard_as_much_as_three() -> None:
+    heard = Past.of(waits([30] * 40), NOON).voices(ask(), NOON)
+    assert [one.says for one, _ in heard] == [3, 1, 1, 1, 1]
+
+
+def test_margins_move_the_ends_to_other_levels_and_leave_the_median_where_it_is() -> None:
+    """Waits of 31 to 130 minutes: told of nobody in particular, the level is the quantile."""
+    past = Past.of(waits([31 + number * 37 % 100 for number in range(200)], apart=200), NOON)
+    asked = ask(line=-1, queue=-1)
+    plain, wide, none = (
+        past.estimate(asked, NOON, margins)
+        for margins in (UNCALIBRATED, Margins(math.log(2), math.log(5)), Margins(-5.0, -5.0))
     )
     assert isinstance(plain, Estimate)
     assert isinstance(wide, Estimate)
-    assert isinstance(narrow, Estimate)
-    assert wide.low_ms + MINUTE == pytest.approx((plain.low_ms + MINUTE) * math.exp(-0.3), abs=1)
-    assert wide.high_ms + MINUTE == pytest.approx((plain.high_ms + MINUTE) * math.exp(0.5), abs=1)
-    assert narrow.low_ms == narrow.median_ms == narrow.high_ms == plain.median_ms
+    assert isinstance(none, Estimate)
+    assert plain.low_ms - wide.low_ms == pytest.approx(5 * MINUTE, abs=2 * MINUTE)
+    assert wide.high_ms - plain.high_ms == pytest.approx(8 * MINUTE, abs=2 * MINUTE)
+    assert none.low_ms == none.median_ms == none.high_ms == plain.median_ms == wide.median_ms
 
 
 def test_without_starts_nothing_is_told_and_it_is_said_why() -> None:
