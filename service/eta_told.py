@@ -98,7 +98,7 @@ def outcomes(store: Store, cluster: str, as_of_ms: int) -> list[Outcome]:
 
 def outcome_rows(store: Store, cluster: str, as_of_ms: int) -> Sequence[Mapping[str, Any]]:
     """The rows of them; the same object as long as nothing is committed."""
-    asked = {
+    asked: dict[str, int | str | None] = {
         "cluster": cluster,
         "as_of_ms": as_of_ms,
         "since_ms": minute_before(as_of_ms) - KEPT_MS,
