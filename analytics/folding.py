@@ -7,6 +7,7 @@ columns, on which a figure may rest, and is only shown under other labels.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from analytics.evaluate import SHOWN_AS, Rows, check, evaluate, listed
@@ -18,13 +19,15 @@ OTHERS: Final = "others"
 
 def evaluate_seen(metric: Metric, rows: Rows, ask: Ask, view: View) -> list[Sample]:
     """
-    The metric's samples for a viewer, as `analytics.evaluate` gives them for everybody.
+    The metric's samples for a viewer, as `analytics.evaluate` gives them for everybody, without examples.
 
     Raises:
         UsageError: `by` or a filter names something that is not a dimension of the metric.
     """
     check(metric, ask)
-    return evaluate(metric, seen(metric, rows, ask, view), ask)
+    samples = evaluate(metric, seen(metric, rows, ask, view), ask)
+    # The example of a figure of everybody may be anybody's.
+    return [replace(sample, example="") if sample.example else sample for sample in samples]
 
 
 def seen(metric: Metric, rows: Rows, ask: Ask, view: View) -> Rows:

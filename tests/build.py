@@ -41,7 +41,9 @@ class Books:
     def write(self, store: Store) -> None:
         """Write all, with a mark that says it was read until twelve."""
         uids = [str(row["workload_uid"]) for row in self.tables.get("workload", ())]
-        store.write_lives(self.cluster, uids, self.tables, Watermark("lives", 1))
+        # Of facts that were appended before nothing is left to be cut.
+        seq = store.changed_since(self.cluster, "lives").seq
+        store.write_lives(self.cluster, uids, self.tables, Watermark("lives", seq))
         mark = SourceMark(kind=ObjectKind.POD, resource_version="1", epoch=0, seen_ms=at(180))
         seen = [Stretch(start_ms=NINE, end_ms=at(180))]
         store.append(Batch(cluster=self.cluster, marks={ObjectKind.POD: mark}, sights={ObjectKind.POD: seen}))

@@ -28,6 +28,7 @@ _POOLS = tuple(
         "fragmented_gpus",
         "cordoned_gpus",
         "unhealthy_gpus",
+        "buying_days",
     )
 )
 _METRICS = {

@@ -52,6 +52,7 @@ _SPREAD = (
         )
     ),
     Shown(metric="longest_queue_wait_seconds", title="Longest"),
+    Shown(metric="typical_wait_seconds", title="Typical"),
     Shown(metric="bounded_slowdown_ratio", title="p50 slowdown", where={"quantile": "0.5"}, unit="times"),
     Shown(metric="bounded_slowdown_ratio", title="p99 slowdown", where={"quantile": "0.99"}, unit="times"),
     Shown(metric="cancelled_while_waiting_workloads"),

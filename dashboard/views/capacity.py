@@ -15,6 +15,7 @@ COLUMNS = {
     "capacity_gpus": "Capacity",
     "capacity_held_ratio": "Held",
     "capacity_productive_ratio": "Productive",
+    "buying_days": "Days for buying",
     "fragmented_gpus": "Fragmented now",
     "cordoned_gpus": "Cordoned now",
     "unhealthy_gpus": "Unhealthy now",

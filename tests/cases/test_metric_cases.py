@@ -97,8 +97,9 @@ def test_w05_jobs_that_never_started_are_not_dropped() -> None:
     given, expected = case("W05-never-started-jobs-not-dropped")
     store = replay([read for job in given["data"]["jobs"] for read in w05_readings(job)])
     gone = [row for row in rows(store, "cancelled_while_waiting_workloads") if row["value"]]
-    lost = {row["workload_uid"]: int(str(row["waited_ms"])) // 1000 for row in gone}
-    waits = [row for row in rows(store, "queue_wait_seconds") if row["workload_uid"] not in lost]
+    all_waits = {row["workload_uid"]: row for row in rows(store, "queue_wait_seconds")}
+    lost = {uid: int(str(all_waits[uid]["exit_ms"])) // 1000 for row in gone for uid in [row["workload_uid"]]}
+    waits = [row for uid, row in all_waits.items() if uid not in lost]
     answer = {
         "started_p50_s": value(store, "queue_wait_seconds", NOON, quantile="0.5", estimator="started"),
         "oldest_waiting_s": value(store, "starvation_index_seconds", NOON),
