@@ -8,7 +8,8 @@ import pytest
 from hypothesis import settings
 
 _Test = TypeVar("_Test", bound=Callable[..., Any])
-_ALL = os.environ.get("GPULEDGER_TEST_EXAMPLES") == "all"
+# Without the prefix of the settings: the product, which tests start, refuses settings that it does not know.
+_ALL = os.environ.get("TEST_EXAMPLES") == "all"
 
 
 def law(examples: int, *, few: int | None = None, **others: Any) -> Callable[[_Test], _Test]:
