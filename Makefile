@@ -33,7 +33,7 @@ test:  ## every test and doctest
 	$(PYTHON) -m pytest -n 2
 
 long:  ## the tests that take minutes: all schedules of trouble, many kills, all examples of laws
-	TEST_EXAMPLES=all $(PYTHON) -m pytest -n 2 -m "long or law"
+	TEST_EXAMPLES=all $(PYTHON) -m pytest -n 2 -o timeout=600 -m "long or law"
 
 golden:  ## rewrite the expectations of golden cases; review the diff like code
 	$(PYTHON) -m pytest -n 0 tests --golden-rewrite
