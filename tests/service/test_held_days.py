@@ -29,8 +29,16 @@ NEXT = hours(31 * 24 + 1)
 DAY_MS = 24 * 3_600_000
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def store() -> Iterator[Store]:
+    store = Store.open(None)
+    yield store
+    store.close()
+
+
+@pytest.fixture(scope="module")
+def used_store() -> Iterator[Store]:
+    """One for all examples of a law, which rewrites its books each time."""
     store = Store.open(None)
     yield store
     store.close()
@@ -51,13 +59,14 @@ def kept(store: Store) -> list[int]:
     st.sampled_from(["", "news", "of teams", "news of teams"]),
 )
 def test_a_month_from_kept_days_is_the_one_from_facts(
-    store: Store,
+    used_store: Store,
     world: tuple[list[Books], PriceBook],
     later: Books,
     zone: str,
     first: int,
     asked: str,
 ) -> None:
+    store = used_store
     clusters, prices = world
     agreed = replace(AGREED, book=prices, zone=billing_zone(zone))
     rewritten(store, clusters)
