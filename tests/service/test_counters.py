@@ -1,5 +1,6 @@
 """A counter that goes on from what was counted before tells what it tells when all is counted anew."""
 
+import re
 from collections.abc import Iterable
 from random import Random
 from typing import Any
@@ -80,6 +81,12 @@ def test_counting_on_is_counting_anew(seed: int, first: int, second: int, news: 
 
 def test_no_counter_is_kept_by_a_label_that_changes_with_the_instant() -> None:
     assert [metric.name for metric in COUNTERS if "gpu_model" in metric.labels] == []
+
+
+def test_a_counter_rests_on_no_setting_for_what_is_kept_outlives_its_change() -> None:
+    assert COUNTERS
+    for metric in COUNTERS:
+        assert set(re.findall(r"\$(\w+)", metric.sql)) == {"since_ms", "as_of_ms"}, metric.name
 
 
 def test_what_is_kept_is_told_and_not_counted_again() -> None:
