@@ -71,7 +71,9 @@ def show(  # noqa: PLR0913 - a table has that many parts, all named
             st.subheader(title, anchor=False)
             st.caption(nothing)
         return
-    st.subheader(f"{title}, {', '.join(sorted(windows)) or 'now'}", anchor=False)
+    # Figures of one window have it in the heading; of several, each has it in its own head.
+    of_all = f", {''.join(windows) or 'now'}" if len(windows) < 2 else ""
+    st.subheader(f"{title}{of_all}", anchor=False)
     if note:
         st.caption(note)
     # What is known nowhere has no column.
@@ -80,7 +82,7 @@ def show(  # noqa: PLR0913 - a table has that many parts, all named
     columns = [
         Column(
             key=_key(one),
-            title=_titled(one.title, answers[one.metric], among_windows=bool(windows)),
+            title=_titled(one.title, answers[one.metric], windows),
             help=_definition(registry, one.metric),
             number=True,
         )
@@ -121,10 +123,11 @@ def _key(one: Shown) -> str:
     return "_".join((one.metric, *one.where.values()))
 
 
-def _titled(title: str, answer: Answer, *, among_windows: bool) -> str:
-    """With its unit, and beside figures of a window that it is of the instant."""
-    now = "now" if among_windows and not answer.window else ""
-    return ", ".join(part for part in (title, _UNITS.get(answer.unit, ""), now) if part)
+def _titled(title: str, answer: Answer, windows: set[str]) -> str:
+    """With its unit, and with the time that it is of unless all are of that."""
+    of = filters.window_name(answer.window) if answer.window else "now"
+    is_said = windows in ({of}, set())
+    return ", ".join(part for part in (title, _UNITS.get(answer.unit, ""), "" if is_said else of) if part)
 
 
 def _definition(registry: Mapping[str, MetricInfo], name: str) -> str:

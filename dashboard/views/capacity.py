@@ -11,18 +11,20 @@ from dashboard.shared.tables import Cell, Column
 
 LEAD = "Whether the GPUs are held, productive and still waited for, day by day, and what stands in their way."
 POOL = ("cluster", "gpu_model")
-COLUMNS = {
+USE = {
     "capacity_gpus": "Capacity",
     "capacity_held_ratio": "Held",
     "capacity_productive_ratio": "Productive",
     "buying_days": "Days for buying",
-    "fragmented_gpus": "Fragmented now",
-    "cordoned_gpus": "Cordoned now",
-    "unhealthy_gpus": "Unhealthy now",
-    "unpartitioned_gpus": "Unpartitioned now",
-    "overcommitted_gpus": "Overcommitted now",
     "reclaimable_gpus": "Reclaimable now",
-    "fragment_waste_ratio": "Fragment waste now",
+}
+IN_THE_WAY = {
+    "fragmented_gpus": "Fragmented",
+    "fragment_waste_ratio": "Fragment waste",
+    "cordoned_gpus": "Cordoned",
+    "unhealthy_gpus": "Unhealthy",
+    "unpartitioned_gpus": "Unpartitioned",
+    "overcommitted_gpus": "Overcommitted",
 }
 WINDOW = "7d"
 # The report's figures and their conditions, side by side.
@@ -109,20 +111,30 @@ def _line(row: Json, titles: Mapping[str, Json]) -> dict[str, Cell | str]:
 
 
 def _pools(registry: dict[str, MetricInfo], asked: dict[str, str]) -> None:
-    st.subheader("By GPU model", anchor=False)
-    answers = {name: data.metric(name, by=POOL, asked={**asked, "window": WINDOW}) for name in COLUMNS}
-    lines = sorted({tuple(row.labels[name] for name in POOL) for row in answers["capacity_gpus"].by(*POOL)})
+    _table(registry, asked, "By GPU model", USE)
+    _table(registry, asked, "What stands in the way now, by GPU model", IN_THE_WAY)
+    st.page_link("views/cluster.py", label="Nodes, and what of them is free")
+
+
+def _table(
+    registry: dict[str, MetricInfo], asked: dict[str, str], title: str, titles: Mapping[str, str]
+) -> None:
+    st.subheader(title, anchor=False)
+    answers = {name: data.metric(name, by=POOL, asked={**asked, "window": WINDOW}) for name in titles}
+    lines = sorted(
+        {tuple(row.labels[name] for name in POOL) for answer in answers.values() for row in answer.by(*POOL)}
+    )
     columns = [
         Column(key="cluster", title="Cluster"),
         Column(key="gpu_model", title="GPU model"),
         *(
             Column(
                 key=name,
-                title=title,
+                title=head,
                 number=True,
                 help=registry[name].definition if name in registry else "",
             )
-            for name, title in COLUMNS.items()
+            for name, head in titles.items()
         ),
     ]
     rows: list[dict[str, Cell | str]] = []
@@ -135,9 +147,8 @@ def _pools(registry: dict[str, MetricInfo], asked: dict[str, str]) -> None:
                 Cell(shown=row.shown(answer.unit), note=row.undefined_because) if row else text.UNDEFINED
             )
         rows.append(cells)
-    tables.show(columns, rows, caption="capacity per model")
+    tables.show(columns, rows, caption=title)
     frame.freshness(answers.values())
-    st.page_link("views/cluster.py", label="Nodes, and what of them is free")
 
 
 def _age(report: Json) -> None:
