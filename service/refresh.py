@@ -34,7 +34,7 @@ from service.histories import (
 )
 from service.old_members import old_members
 from store.embedded import Store
-from store.lives import Watermark
+from store.lives import OF_WORKLOADS, Watermark
 
 JOB = "lives"
 _MEMBERS = frozenset({*QUEUEING, *JOBS, ObjectKind.POD})
@@ -45,22 +45,6 @@ _AROUND = frozenset(
 )
 _TELL_OF_PODS = frozenset({ObjectKind.POD, ObjectKind.IMPORTED_JOB})
 _TELLING_EVENTS = frozenset({"Scheduled", "Preempted"})
-_ROW_TABLES = (
-    "workload",
-    "span",
-    "attempt",
-    "holding",
-    "run",
-    "eviction",
-    "member_wait",
-    "reservation",
-    "quota_use",
-    "member",
-    "workload_shape",
-    "pod_device",
-    "workload_copy",
-    "checkpoint_told",
-)
 # A copy was thrown out because its original was, and there it is told.
 _BY_THE_ORIGINAL = "EvictedOnManagerCluster"
 # One row where something in the cluster is a copy, or has one.
@@ -155,7 +139,7 @@ class Refresher:
         catalog = Catalog.of(h for h in kept.around.values() if h.kind is ObjectKind.NODE)
         around = surroundings_of(kept.around.values())
         elsewhere = self._elsewhere(cluster, kept, members)
-        tables: dict[str, list[dict[str, object]]] = {name: [] for name in _ROW_TABLES}
+        tables: dict[str, list[dict[str, object]]] = {name: [] for name in OF_WORKLOADS}
         for workload_uid, group in members.items():
             known = [histories[uid] for uid in group if uid in histories]
             facts = workload_facts(workload_uid, known, catalog, events, pods_observed=observed)
