@@ -38,7 +38,7 @@ def _build(answers: Answers, question: ReportQuestion) -> Report:
     known = any(sample.value is not None for sample in missing.rows)
     lead: tuple[str, ...] = (
         f"{told(missing)} GPUs are missing from the interactive reserve now.",
-        f"{told(users)} users hold more of the interactive pool than one user may now.",
+        f"Users who hold more of the interactive pool now than one user may: {told(users)}.",
         f"The queue is near its cap in {', '.join(near)} now." if near else "No queue is near its cap now.",
     )
     if not known:

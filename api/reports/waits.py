@@ -89,7 +89,7 @@ def _build(answers: Answers, question: ReportQuestion) -> Report:
         as_of_ms=depth.as_of_ms,
         window=question.window or WINDOW,
         lead=(
-            f"{told(depth)} workloads wait now, {told(past)} of them longer than their class was promised.",
+            f"Workloads that wait now: {told(depth)}; longer than their class was promised: {told(past)}.",
         ),
         sections=tuple(_sections(answers, question)),
     )
