@@ -6,7 +6,7 @@ than to sort them.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise, zip_longest
@@ -19,6 +19,8 @@ Longs: TypeAlias = npt.NDArray[np.int64]
 Floats: TypeAlias = npt.NDArray[np.float64]
 Flags: TypeAlias = npt.NDArray[np.bool_]
 
+# Stays of so many groups are looked at together, a few columns of them, as a processor's cache holds.
+_TOGETHER = 1 << 15
 _NEAR = 1e-9  # closer to the quantile than this, floats cannot decide
 
 
@@ -64,7 +66,7 @@ class Stays:
     def __len__(self) -> int:
         return len(self.exit_ms)
 
-    def where(self, chosen: Flags) -> "Stays":
+    def where(self, chosen: Flags | slice) -> "Stays":
         """Some of them."""
         weight = None if self.weight is None else self.weight[chosen]
         return Stays(self.entry_ms[chosen], self.exit_ms[chosen], self.placed[chosen], weight)
@@ -134,15 +136,15 @@ def started_quantiles(waits_ms: Sequence[float] | Longs | Floats, quantiles: Seq
 
 
 class _Ages(NamedTuple):
-    """Ages in order, and the weight of so many first of them."""
+    """Ages in order, and the weight of so many first of them; without weights each counts once."""
 
     ages: Longs
-    weights: Longs
+    weights: Longs | None
 
     @classmethod
     def of(cls, ages: Longs, weight: Longs | None) -> Self:
         if weight is None:
-            return cls(np.sort(ages), np.arange(len(ages) + 1))
+            return cls(np.sort(ages), None)
         order = np.argsort(ages)
         return cls(ages[order], np.concatenate(([0], np.cumsum(weight[order]))))
 
@@ -151,7 +153,11 @@ class _Ages(NamedTuple):
         # A few are looked up among many, and each moves the count of all that follow.
         places = np.searchsorted(ages, self.ages, "right")
         count = np.cumsum(np.bincount(places, minlength=len(ages) + 1))[: len(ages)]
-        return count, self.weights[count]
+        return count, self.of_first(count)
+
+    def of_first(self, counts: Longs) -> Longs:
+        """The weight of so many first ones."""
+        return counts if self.weights is None else self.weights[counts]
 
 
 def steps(stays: Stays | Sequence[Stay]) -> Steps:
@@ -197,8 +203,8 @@ def steps_of_groups(stays: Stays, ends: Sequence[int]) -> list[Steps]:
         begun_weight = total[np.array(ends, np.int64)][of_group]
     found = Steps(
         age_ms,
-        at_risk=begun_weight + come_weight - gone_weight - done.weights[first],
-        placed=done.weights[until] - done.weights[first],
+        at_risk=begun_weight + come_weight - gone_weight - done.of_first(first),
+        placed=done.of_first(until) - done.of_first(first),
         stays=begun + come - gone - first,
     )
     edges = np.searchsorted(of_group, np.arange(len(sizes) + 1)).tolist()
@@ -288,17 +294,31 @@ def survival_quantiles_of_groups(
     stays: Stays, ends: Sequence[int], quantiles: Sequence[float], *, few_below: int = 5
 ) -> list[list[Quantile] | None]:
     """The same of each group; of which stays it is, say `ends` as for `steps_of_groups`."""
-    return [
-        _quantiles(
-            Curve.through(found, int(stays.exit_ms[start:end].max())),
-            quantiles,
-            number=end - start,
-            few_below=few_below,
-        )
-        if start < end
-        else None
-        for found, (start, end) in zip(steps_of_groups(stays, ends), pairwise((0, *ends)), strict=True)
-    ]
+    starts = (0, *ends[:-1])
+    found: list[list[Quantile] | None] = []
+    for some in _batches(starts, ends):
+        first, last = starts[some.start], ends[some.stop - 1]
+        batch = stays.where(slice(first, last))
+        edges = [(start - first, end - first) for start, end in zip(starts[some], ends[some], strict=True)]
+        curves = steps_of_groups(batch, [end for _, end in edges])
+        for jumps, (start, end) in zip(curves, edges, strict=True):
+            if start == end:
+                found.append(None)
+                continue
+            curve = Curve.through(jumps, int(batch.exit_ms[start:end].max()))
+            found.append(_quantiles(curve, quantiles, number=end - start, few_below=few_below))
+    return found
+
+
+def _batches(starts: Sequence[int], ends: Sequence[int]) -> Iterator[slice]:
+    """Groups that follow one another, with few enough stays together, where one has not more alone."""
+    first = 0
+    for place, end in enumerate(ends):
+        if end - starts[first] > _TOGETHER and place > first:
+            yield slice(first, place)
+            first = place
+    if ends:
+        yield slice(first, len(ends))
 
 
 def _quantiles(curve: Curve, quantiles: Sequence[float], *, number: int, few_below: int) -> list[Quantile]:

@@ -9,11 +9,11 @@ from typing import Any, TypeAlias, TypeVar, cast
 
 import polars as pl
 
-from analytics.frames import passing
+from analytics.frames import TAKEN, one_by_one, passing
 from analytics.targets import target
 from domain import calendar
 from domain.errors import DataError, UsageError
-from domain.metric import Ask, Compute, Metric, Row, Sample, Unit
+from domain.metric import Ask, Compute, Metric, Row, Sample, Takes, Unit
 from domain.policy import Policy
 from domain.quantity import MICRO_PER_GPU
 from domain.window import Window
@@ -124,23 +124,25 @@ def query(metric: Metric, ask: Ask, *, beside: Collection[str] = ()) -> str:
     The SQL of the rows that the question needs, for the caller that reads them.
 
     Rows that add up are summed by the labels of the question, so that of a large cluster few are read; of
-    those that come as a frame only the columns are read that it needs. Cluster and team stay: by them is
-    told what was observed, and what a viewer may see.
+    those that come as a frame only the columns are read that it needs, in a list for each combination of
+    labels: so ten million rows need not repeat their labels, nor be grouped again. Cluster and team stay: by
+    them is told what was observed, and what a viewer may see.
 
     Args:
         beside: further labels to keep, for questions of other metrics that the same rows answer.
     """
-    if not (metric.adds or metric.takes):
+    if not (metric.adds or metric.takes.columns):
         return metric.sql
     asked = {*ask.by, *ask.filters, *metric.unless_asked, *beside, "cluster", "team"}
     apart = [name for name in dict.fromkeys((*metric.dimensions, *metric.apart))
              if name in asked or name in metric.apart]  # fmt: skip
-    if metric.takes:
+    if metric.takes.columns:
         return f"""\
--- Of each row below what a question needs.
-select {", ".join((*apart, *metric.takes))}
+-- One row per combination of what a question keeps apart, with lists of what it needs of the rows below.
+select {", ".join((*apart, *_lists(metric.takes)))}
 from (
 {metric.sql}) as fine
+group by {", ".join(apart)}
 """  # noqa: S608 (names that metrics declare)
     summed = [f"sum({name}) as {name}" for name in metric.adds]
     return f"""\
@@ -150,6 +152,20 @@ from (
 {metric.sql}) as fine
 group by {", ".join(apart)}
 """  # noqa: S608 (names that metrics declare)
+
+
+def _lists(takes: Takes) -> list[str]:
+    """A list of what is taken of each row; rows with usual values have one of their own beside those."""
+    taken = f"list(struct_pack({', '.join(f'{name} := {name}' for name in takes.columns)}))"
+    if not takes.usual:
+        return [f"{taken} as {TAKEN}"]
+    usual = " and ".join(f"{name} = {value}" for name, value in takes.usual.items())
+    (alone,) = takes.varies
+    return [
+        f"{taken} filter (where not coalesce({usual}, false)) as {TAKEN}",
+        f"list({alone}) filter (where {usual}) as {alone}",
+        *(f"{value} as {name}" for name, value in takes.usual.items()),
+    ]
 
 
 def exported_asks(metric: Metric, as_of_ms: int, policy: Policy) -> list[Ask]:
@@ -185,7 +201,7 @@ def framed(rows: Rows) -> pl.DataFrame:
 
 def listed(rows: Rows) -> Sequence[Row]:
     """Rows one by one."""
-    return rows.to_dicts() if isinstance(rows, pl.DataFrame) else rows
+    return one_by_one(rows).to_dicts() if isinstance(rows, pl.DataFrame) else rows
 
 
 def grouped(rows: Sequence[Row], by: tuple[str, ...]) -> Iterator[tuple[dict[str, str], list[Row]]]:

@@ -1,16 +1,21 @@
 """Rows that come by the million, as frames: filters, groups and columns."""
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import polars as pl
 
 from analytics.censored import Flags, Longs
 from domain.errors import DataError
+from domain.metric import Takes
 
 # Arrays by the name of a column, of like length.
 Columns: TypeAlias = Mapping[str, Any]
+# A column of a frame whose rows stand for many: a list of what was taken of each of them. Of those with usual
+# values another column lists the one that varies, and further ones say what is usual.
+TAKEN: Final = "taken"
 
 
 def passing(frame: pl.DataFrame, filters: Mapping[str, Sequence[str]]) -> pl.DataFrame:
@@ -22,9 +27,7 @@ def passing(frame: pl.DataFrame, filters: Mapping[str, Sequence[str]]) -> pl.Dat
     return frame
 
 
-def groups(
-    frame: pl.DataFrame, by: Sequence[str], takes: Sequence[str]
-) -> list[tuple[dict[str, str], Columns]]:
+def groups(frame: pl.DataFrame, by: Sequence[str], takes: Takes) -> list[tuple[dict[str, str], Columns]]:
     """
     The columns that are taken, by labels; as `evaluate.grouped`, rows with null for a label stay out.
 
@@ -35,23 +38,65 @@ def groups(
     """
     if frame.is_empty():
         return []
-    if not by:
-        return [({}, {name: _column(frame[name]) for name in takes})]
+    if TAKEN not in frame.columns:
+        frame = frame.select(*by, pl.concat_list(pl.struct(takes.columns)).alias(TAKEN))
+    of_key: defaultdict[tuple[object, ...], list[int]] = defaultdict(list)
+    for place, key in enumerate(frame.select(by).iter_rows() if by else [()] * frame.height):
+        if None not in key:
+            of_key[key].append(place)
     # Columns are turned into arrays once for all groups, of which there may be thousands.
-    ordered = (
-        frame.select(*by, *takes).drop_nulls(list(by)).group_by(list(by), maintain_order=True).agg(takes)
-    )
-    if ordered.is_empty():
-        return []
-    ends = ordered[takes[0]].list.len().cum_sum().to_list()
-    columns = {name: np.split(_column(ordered[name].explode()), ends[:-1]) for name in takes}
+    lists = [part(frame, takes) for part in (_taken, _usual) if part is _taken or _keeps_apart(frame, takes)]
     return [
         (
             dict(zip(by, map(str, key), strict=True)),
-            {name: column[place] for name, column in columns.items()},
+            {
+                name: np.concatenate([columns[name][edges[place] : edges[place + 1]]
+                                      for place in places for columns, edges in lists])
+                for name in takes.columns
+            },
         )
-        for place, key in enumerate(ordered.select(by).iter_rows())
-    ]
+        for key, places in of_key.items()
+    ]  # fmt: skip
+
+
+def one_by_one(frame: pl.DataFrame) -> pl.DataFrame:
+    """The same with a row for each of those that a row stands for."""
+    if TAKEN not in frame.columns:
+        return frame
+    alone = [name for name, kind in frame.schema.items() if name != TAKEN and kind == pl.List]
+    taken = _filled(frame, TAKEN).explode(TAKEN)
+    again = set(taken[TAKEN].struct.fields) & set(frame.columns)
+    found = taken.drop(again).unnest(TAKEN)
+    usual = [_filled(frame, name).drop(TAKEN).explode(name).select(found.columns) for name in alone]
+    return pl.concat([found, *usual], how="vertical_relaxed")
+
+
+def _keeps_apart(frame: pl.DataFrame, takes: Takes) -> bool:
+    """Whether rows with usual values stand apart."""
+    return bool(takes.usual) and set(takes.varies) <= set(frame.columns)
+
+
+def _filled(frame: pl.DataFrame, name: str) -> pl.DataFrame:
+    """The rows that list something there."""
+    return frame.filter(pl.col(name).list.len() > 0)
+
+
+def _taken(frame: pl.DataFrame, takes: Takes) -> tuple[Columns, list[int]]:
+    """What was taken of each row by itself: columns, all lists one after the other, and where each begins."""
+    each = _filled(frame, TAKEN)[TAKEN].explode().struct
+    return {name: _column(each.field(name)) for name in takes.columns}, _edges(frame[TAKEN])
+
+
+def _usual(frame: pl.DataFrame, takes: Takes) -> tuple[Columns, list[int]]:
+    """The same of rows with the usual values."""
+    (alone,) = takes.varies
+    column = _column(_filled(frame, alone)[alone].explode())
+    usual = {name: np.full(len(column), value) for name, value in takes.usual.items()}
+    return {alone: column, **usual}, _edges(frame[alone])
+
+
+def _edges(lists: pl.Series) -> list[int]:
+    return [0, *lists.list.len().fill_null(0).cum_sum().to_list()]
 
 
 def _column(given: pl.Series) -> Longs | Flags:

@@ -7,11 +7,13 @@ percentile is then the smallest wait by which that share of the GPUs was placed;
 neighbours as for workloads would depend on the unit in which GPUs are counted.
 """
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from fractions import Fraction
+from itertools import accumulate
 from typing import Final
 
-from analytics.censored import Quantile, Stay, survival_quantiles
+from analytics.censored import Quantile, Stay, Stays, survival_quantiles_of_groups
 from analytics.evaluate import NOTHING_OBSERVED, grouped, whole
 from analytics.waits import QUANTILES
 from domain.metric import Ask, Row, Sample
@@ -62,10 +64,34 @@ from seen_before($as_of_ms)
 
 def percentiles(rows: Sequence[Row], ask: Ask) -> list[Sample]:
     """Percentiles of the waits by GPUs, both estimators; undefined where a pod's GPUs are not known."""
+    groups = list(grouped(rows, ask.by)) or [({}, [])]
+    waits = [[row for row in members if row["exit_ms"] is not None] for _, members in groups]
+    unknown = [any(row["micro_gpus"] is None for row in mine) for mine in waits]
+    stays = [[] if lacks else _stays(mine) for mine, lacks in zip(waits, unknown, strict=True)]
+    censored = survival_quantiles_of_groups(
+        Stays.of([stay for mine in stays for stay in mine]),
+        list(accumulate(map(len, stays))),
+        QUANTILES,
+        few_below=ask.policy.few_below,
+    )
     return [
         sample
-        for labels, members in list(grouped(rows, ask.by)) or [({}, [])]
-        for sample in _of_group(labels, [row for row in members if row["exit_ms"] is not None], ask)
+        for (labels, _), mine, found, lacks in zip(groups, stays, censored, unknown, strict=True)
+        for sample in _of_group(labels, mine, found, UNKNOWN_SHARE if lacks else "")
+    ]
+
+
+def _stays(waits: Sequence[Row]) -> list[Stay]:
+    """Those of pods with GPUs, weighed by them."""
+    return [
+        Stay(
+            whole(row, "entry_ms"),
+            whole(row, "exit_ms"),
+            bool(row["placed"]),
+            weight=whole(row, "micro_gpus"),
+        )
+        for row in waits
+        if row["micro_gpus"]
     ]
 
 
@@ -83,23 +109,16 @@ def gpu_hours(rows: Sequence[Row], ask: Ask) -> list[Sample]:
     return samples or [Sample.undefined({}, NOTHING_OBSERVED)]
 
 
-def _of_group(labels: dict[str, str], waits: Sequence[Row], ask: Ask) -> list[Sample]:
-    because = UNKNOWN_SHARE if any(row["micro_gpus"] is None for row in waits) else ""
-    weighed = [] if because else [row for row in waits if row["micro_gpus"]]
-    stays = [
-        Stay(
-            whole(row, "entry_ms"),
-            whole(row, "exit_ms"),
-            bool(row["placed"]),
-            weight=whole(row, "micro_gpus"),
-        )
-        for row in weighed
-    ]
-    censored = survival_quantiles(stays, QUANTILES, few_below=ask.policy.few_below)
+def _of_group(
+    labels: dict[str, str], stays: Sequence[Stay], censored: Sequence[Quantile] | None, because: str
+) -> list[Sample]:
+    """The samples of one group; `because`: why nothing can be said of it."""
+    placed = sorted((stay for stay in stays if stay.placed), key=lambda each: each.exit_ms)
+    reached = list(accumulate(stay.weight for stay in placed))
     samples = []
     for place, quantile in enumerate(QUANTILES):
         named = {**labels, "quantile": str(quantile)}
-        started = _started([stay for stay in stays if stay.placed], quantile)
+        started = _started(placed, reached, quantile)
         samples += [
             _sample({**named, "estimator": "started"}, started, because or NO_END),
             _sample(
@@ -109,14 +128,12 @@ def _of_group(labels: dict[str, str], waits: Sequence[Row], ask: Ask) -> list[Sa
     return samples
 
 
-def _started(placed: Sequence[Stay], quantile: float) -> Quantile | None:
-    """The smallest wait by which that share of the GPUs was placed."""
-    wanted, reached = Fraction(str(quantile)) * sum(stay.weight for stay in placed), 0
-    for stay in sorted(placed, key=lambda each: each.exit_ms):
-        reached += stay.weight
-        if reached >= wanted:
-            return Quantile(value_ms=stay.exit_ms)
-    return None
+def _started(placed: Sequence[Stay], reached: Sequence[int], quantile: float) -> Quantile | None:
+    """The smallest wait by which that share of the GPUs was placed; `reached`: how many by each wait."""
+    if not placed:
+        return None
+    wanted = Fraction(str(quantile)) * reached[-1]
+    return Quantile(value_ms=placed[bisect_left(reached, wanted)].exit_ms)
 
 
 def _sample(labels: dict[str, str], quantile: Quantile | None, because: str) -> Sample:

@@ -8,12 +8,12 @@ import polars as pl
 from analytics.censored import Floats, Longs, started_quantile
 from analytics.frames import groups
 from analytics.waits import QUANTILES
-from domain.metric import Ask, Sample
+from domain.metric import Ask, Sample, Takes
 from domain.window import MS_PER_SECOND
 
 NOTHING_ENDED: Final = "no workload that was placed ended in the window"
 # How long a workload waited, and ran, in all.
-COURSE: Final = ("waited_ms", "ran_ms")
+COURSE: Final = Takes(("waited_ms", "ran_ms"))
 
 
 def bounded_slowdown(waited_ms: Longs | int, ran_ms: Longs | int, floor_ms: int) -> Floats:

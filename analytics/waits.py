@@ -16,46 +16,82 @@ from analytics.censored import (
 from analytics.confidence import intervals
 from analytics.evaluate import NOTHING_OBSERVED, grouped, whole
 from analytics.frames import groups
-from domain.metric import Ask, FrameCompute, Row, Sample
+from domain.metric import Ask, FrameCompute, Row, Sample, Takes
 from domain.window import MS_PER_SECOND
 
 QUANTILES = (0.5, 0.9, 0.99)
 EXTRA_LABELS = ("quantile", "estimator")
 # The columns of a wait seen in a window: `entry_ms` and `exit_ms`, the waiting clock at the window's start
-# and at its end; `placed`, whether the wait ended inside the window.
-WAIT = ("entry_ms", "exit_ms", "placed")
+# and at its end; `placed`, whether the wait ended inside the window. Nearly all begin and end inside.
+WAIT = Takes(("entry_ms", "exit_ms", "placed"), usual={"entry_ms": 0, "placed": True})
 _NO_WAITS = Stays.of(())
 _NO_INTERVAL = "no workload waited in the window"
 _TOO_FEW = "too few waited in the window to say what is typical"
 
 FIRST_WAITS = """\
 -- One row per workload that waited for its first placement in [$window_start_ms, $as_of_ms): its
--- waiting clock at either end of the window, and whether it was placed inside. What came and was placed
--- inside waited as long as its row says; of all others the spans are added up.
+-- waiting clock at either end of the window, and whether it was placed inside. What came inside and was
+-- placed there, or was over without, waited as long as its row says; of all others the spans are added up.
 with crossing as materialized (
-    select *
+    select
+        cluster,
+        workload_uid,
+        queue,
+        service_class,
+        priority_class,
+        team,
+        gpu_model,
+        gang_size,
+        first_placed_ms,
+        open_until_ms
     from gpu_workload
     where
-        submitted_ms < $as_of_ms
+        submitted_ms < $window_start_ms
         and open_until_ms >= $window_start_ms
         and coalesce(first_placed_ms >= $window_start_ms, true)
-        and (submitted_ms < $window_start_ms or coalesce(first_placed_ms >= $as_of_ms, true))
+    union all
+    select
+        cluster,
+        workload_uid,
+        queue,
+        service_class,
+        priority_class,
+        team,
+        gpu_model,
+        gang_size,
+        first_placed_ms,
+        open_until_ms
+    from gpu_workload
+    where
+        submitted_ms >= $window_start_ms
+        and submitted_ms < $as_of_ms
+        and open_until_ms >= $as_of_ms
+        and coalesce(first_placed_ms >= $as_of_ms, true)
+),
+
+-- Apart from those that go on, so that only spans of about the window's start are looked through for it.
+over as materialized (
+    select * from crossing
+    where open_until_ms < $as_of_ms
+),
+
+waited as (
+    select cluster, workload_uid, start_ms, coalesce(end_ms, $as_of_ms) as end_ms
+    from spans_of('crossing')
+    where first_wait and waits and start_ms < $as_of_ms and open_until_ms >= $as_of_ms
+    union all
+    select cluster, workload_uid, start_ms, end_ms
+    from spans_of('over')
+    where first_wait and waits and open_until_ms >= $window_start_ms and open_until_ms < $as_of_ms
 ),
 
 clock as (
     select
         cluster,
         workload_uid,
-        sum(
-            greatest(least(coalesce(end_ms, $as_of_ms), $window_start_ms) - start_ms, 0)
-        )::bigint as entry_ms,
-        sum(least(coalesce(end_ms, $as_of_ms), $as_of_ms) - start_ms)::bigint as exit_ms
-    from spans_of('crossing')
-    where
-        first_wait
-        and waits
-        and start_ms < $as_of_ms
-        and open_until_ms >= $window_start_ms
+        sum(greatest(least(end_ms, $window_start_ms) - start_ms, 0))::bigint as entry_ms,
+        sum(least(end_ms, $as_of_ms) - start_ms)::bigint as exit_ms
+    from waited
     group by cluster, workload_uid
 )
 
@@ -78,6 +114,27 @@ where
     and first_placed_ms >= $window_start_ms
     and first_placed_ms < $as_of_ms
     and open_until_ms >= $window_start_ms
+union all
+select
+    cluster,
+    workload_uid,
+    queue,
+    service_class,
+    priority_class,
+    team,
+    '' as gpu_model,
+    gang_size,
+    0 as entry_ms,
+    first_wait_ms as exit_ms,
+    false as placed
+from gpu_workload
+where
+    submitted_ms >= $window_start_ms
+    and submitted_ms < $as_of_ms
+    and first_placed_ms is null
+    and first_wait_ms > 0
+    and open_until_ms >= $window_start_ms
+    and open_until_ms < $as_of_ms
 union all
 select
     crossing.cluster,
@@ -214,13 +271,15 @@ def censored_median(waits: Stays, ask: Ask) -> Quantile | None:
 def _by_labels(frame: pl.DataFrame, ask: Ask) -> list[tuple[dict[str, str], Stays]]:
     """The waits of each group; where nothing waited, one group without labels."""
     return [
-        (labels, Stays(*(columns[name] for name in WAIT))) for labels, columns in groups(frame, ask.by, WAIT)
+        (labels, Stays(*(columns[name] for name in WAIT.columns)))
+        for labels, columns in groups(frame, ask.by, WAIT)
     ] or [({}, _NO_WAITS)]
 
 
 def _at_risk(waits: Stays) -> Stays:
     """A wait that was over before the window began was never at risk in it."""
-    return waits.where((waits.entry_ms < waits.exit_ms) | ((waits.exit_ms == 0) & waits.placed))
+    was = (waits.entry_ms < waits.exit_ms) | ((waits.exit_ms == 0) & waits.placed)
+    return waits if was.all() else waits.where(was)
 
 
 def wait_intervals(frame: pl.DataFrame, ask: Ask) -> list[Sample]:

@@ -109,7 +109,7 @@ def tables_of(jobs: pl.DataFrame, cluster: Cluster) -> dict[str, pl.DataFrame]:
             gang_size="nodes", requested_micro_gpus=pl.col("gpus") * MICRO, submitted_ms="submit_ms",
             first_placed_ms="start_ms", first_running_ms=pl.when(placed).then("running_ms"),
             ended_ms="end_ms", ended_earliest_ms=_ANYTHING, skewed=pl.lit(""),
-            first_wait_ms=pl.col("start_ms") - pl.col("submit_ms"),
+            first_wait_ms=pl.coalesce("start_ms", "end_ms") - pl.col("submit_ms"),
         ),
         "span": _spans(known),
         "attempt": held.select(

@@ -189,6 +189,23 @@ Compute: TypeAlias = Callable[[Sequence[Row], Ask], list[Sample]]
 FrameCompute: TypeAlias = Callable[[pl.DataFrame, Ask], list[Sample]]
 
 
+@dataclass(frozen=True, slots=True)
+class Takes:
+    """
+    Which columns a metric takes of rows that may come by the million.
+
+    `usual`: values that nearly all rows have in all but one of them. Such rows come as that one column alone.
+    """
+
+    columns: tuple[str, ...] = ()
+    usual: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def varies(self) -> tuple[str, ...]:
+        """The columns that have no usual value."""
+        return tuple(name for name in self.columns if name not in self.usual)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
     """
@@ -208,7 +225,7 @@ class Metric:
     add up, `apart` those beside the dimensions by which compute still tells rows apart. `unless_asked` are
     values to which a dimension is kept where a question names it neither in `by` nor in a filter.
     Rows that may come by the million come as a frame, of which `compute_frame`, in the place of compute,
-    takes the labels of the question and the columns that `takes` names.
+    takes the labels of the question and the columns that `takes` names, in lists (docs/adr/0059).
     Where the figure of one row rests on others, compute `filters_itself`: it is given all rows.
 
     Of foreign work a viewer sees sums; a label that tells whose or where it is stays apart only if it
@@ -232,7 +249,7 @@ class Metric:
     kind: MetricKind = MetricKind.GAUGE
     compute: Compute | None = None
     compute_frame: FrameCompute | None = None
-    takes: tuple[str, ...] = ()
+    takes: Takes = Takes()
     windowed: bool = False
     window: timedelta | None = None
     every: timedelta | None = None

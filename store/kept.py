@@ -5,6 +5,8 @@ from collections.abc import Callable, Hashable, Sized
 from threading import Lock
 from typing import Final, Generic, TypeVar
 
+import polars as pl
+
 _Answer = TypeVar("_Answer", bound=Sized)
 # About 100 MB of the widest rows that we ask.
 MOST_ROWS: Final = 100_000
@@ -59,5 +61,8 @@ class Kept(Generic[_Answer]):
 
 
 def _size(answer: Sized) -> int:
-    """Rows; an empty answer takes room too."""
+    """Rows, or what stands in their lists where that is more; an empty answer takes room too."""
+    if isinstance(answer, pl.DataFrame):
+        lists = [name for name, kind in answer.schema.items() if kind == pl.List]
+        return max(answer.height, 0, *(answer[name].explode().len() for name in lists)) + 1
     return len(answer) + 1

@@ -15,8 +15,9 @@ def completed(workloads: pa.Table, *, spans: pa.Table | None, copies: pa.Table |
     """
     The workloads with their last columns.
 
-    `first_wait_ms` is the length of the waiting before the first placement, null while there is none;
-    `is_copy`, whether it is MultiKueue's copy of one that is counted elsewhere.
+    `first_wait_ms` is the length of the waiting before the first placement, or before the end where there was
+    none, null while neither has come; `is_copy`, whether it is MultiKueue's copy of one that is counted
+    elsewhere.
 
     Args:
         workloads: rows of the table `workload` without these columns.
@@ -25,9 +26,9 @@ def completed(workloads: pa.Table, *, spans: pa.Table | None, copies: pa.Table |
     """
     waited = {} if spans is None else _first_waits(spans)
     copied = set() if copies is None else set(copies["workload_uid"].to_pylist())
-    placed = pc.is_valid(workloads["first_placed_ms"]).to_pylist()
+    settled = pc.is_valid(pc.coalesce(workloads["first_placed_ms"], workloads["ended_ms"])).to_pylist()
     uids = workloads["workload_uid"].to_pylist()
-    waits = [waited.get(uid, 0) if was else None for uid, was in zip(uids, placed, strict=True)]
+    waits = [waited.get(uid, 0) if was else None for uid, was in zip(uids, settled, strict=True)]
     columns = (pa.array(waits, pa.int64()), pa.array([uid in copied for uid in uids], pa.bool_()))
     for name, column in zip(FOLLOWING, columns, strict=True):
         workloads = workloads.append_column(name, column)

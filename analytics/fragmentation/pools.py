@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from analytics.evaluate import NOTHING_OBSERVED, grouped, once, whole
 from analytics.fragmentation.beside import ASK_NO_GPU, WHO_IS_LATE
@@ -245,8 +246,7 @@ class Pool:
 
     def micro(self, place: Place, devices: int) -> int | None:
         """Micro-GPU of so many devices there; None where the card is unknown."""
-        product, replicas = self.cuts[place]
-        return micro_gpus({place[1]: devices}, product=product, replicas=replicas)
+        return _micro(place[1], devices, *self.cuts[place])
 
     @property
     def waiting(self) -> tuple[Ask, ...]:
@@ -262,6 +262,12 @@ class Pool:
     def usual(self) -> dict[Shape, int]:
         """Pods per shape asked in the last 7 days, of the resources that the pool offers."""
         return {shape: pods for shape, pods in self.asked.items() if shape[0] in self.resources}
+
+
+@lru_cache(maxsize=4096)
+def _micro(resource: str, devices: int, product: str, replicas: int) -> int | None:
+    """Of a thousand nodes most are alike."""
+    return micro_gpus({resource: devices}, product=product, replicas=replicas)
 
 
 def pools(rows: Sequence[Row]) -> Iterator[tuple[dict[str, str], Pool]]:

@@ -1,4 +1,4 @@
-"""Rows that are summed in the query give the figures that the rows themselves give."""
+"""Rows that are summed, or listed, in the query give the figures that the rows themselves give."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from analytics.evaluate import evaluate, parameters, query
+from analytics.evaluate import evaluate, listed, parameters, query
 from analytics.metrics import REGISTRY
 from domain.metric import Ask
 from domain.window import Window, parse_instant
@@ -15,6 +15,7 @@ from store.embedded import Store
 from tests.golden.cases import store_of
 
 SUMMED = [name for name, metric in REGISTRY.items() if metric.adds]
+LISTED = [name for name, metric in REGISTRY.items() if metric.takes.columns]
 WINDOW = Window.before(parse_instant("2026-01-02T00:00:00Z"), timedelta(hours=24))
 CAUSES = ("useful", "idle", "resident_idle", "crash_lost", "startup", "unknown", "preempted_lost")
 
@@ -109,3 +110,15 @@ def test_rows_summed_in_the_query_give_the_same_figures(name: str, store: Store)
         summed = store.rows(query(metric, ask), parameters(metric, ask))
         assert evaluate(metric, summed, ask) == evaluate(metric, fine, ask), (by, only)
         assert by or only or len(summed) < len(fine)
+
+
+@pytest.mark.parametrize("name", LISTED)
+def test_rows_listed_in_the_query_give_the_same_figures(name: str, store: Store) -> None:
+    metric = REGISTRY[name]
+    for by in ((), ("team",), ("service_class", "gpu_model")):
+        ask = Ask(window=WINDOW, by=by, filters={"priority_class": ("p0", "p2", "normal")} if by else {})
+        fine = store.frame(metric.sql, parameters(metric, ask))
+        lists = store.frame(query(metric, ask), parameters(metric, ask))
+        told = evaluate(metric, lists, ask)
+        assert told == evaluate(metric, fine, ask) == evaluate(metric, listed(lists), ask), by
+        assert lists.height <= fine.height

@@ -7,6 +7,7 @@ import pytest
 
 from store.embedded import Store
 from store.forgetting import forget
+from store.migrate import migrations
 from store.retention import drop_before
 
 CLUSTER = "city"
@@ -114,7 +115,7 @@ def test_a_name_that_is_forgotten_is_forgotten_here_too(store: Store) -> None:
     assert_same(store)
 
 
-def test_a_row_says_how_long_its_workload_had_waited_when_it_was_placed(store: Store) -> None:
+def test_a_row_says_how_long_its_workload_had_waited_when_it_was_placed_or_over(store: Store) -> None:
     spans = [
         span("a", "queued", 0, 10, first=True),
         span("a", "held", 10, 100, first=False),
@@ -122,11 +123,25 @@ def test_a_row_says_how_long_its_workload_had_waited_when_it_was_placed(store: S
         span("a", "running", 105, 200, first=False),
         span("a", "queued", 200, 260, first=False),
         span("b", "queued", 0, None, first=True),
+        span("d", "queued", 0, 30, first=True),
+        span("d", "held", 30, 40, first=False),
     ]
-    rows = [workload("a", first_placed_ms=105), workload("b"), workload("c", first_placed_ms=0)]
-    store.write_lives(CLUSTER, "abc", {"workload": rows, "span": spans}, ("lives", 1))
-    told = store.rows("select workload_uid, first_wait_ms from workload order by workload_uid")
-    assert [(row["workload_uid"], row["first_wait_ms"]) for row in told] == [("a", 15), ("b", None), ("c", 0)]
+    rows = [
+        workload("a", first_placed_ms=105),
+        workload("b"),
+        workload("c", first_placed_ms=0),
+        workload("d", ended_ms=40),
+        workload("e", ended_ms=0),
+    ]
+    store.write_lives(CLUSTER, "abcde", {"workload": rows, "span": spans}, ("lives", 1))
+    said = "select first_wait_ms from workload order by workload_uid"
+    assert [row["first_wait_ms"] for row in store.rows(said)] == [15, None, 0, 30, 0]
+    # So does what brings a store up to date in which only those that were placed had it.
+    (brings,) = (each for each in migrations() if each.number == 36)
+    with store.transaction() as connection:
+        connection.execute("update workload set first_wait_ms = null where first_placed_ms is null")
+        connection.execute(brings.text)
+    assert [row["first_wait_ms"] for row in store.rows(said)] == [15, None, 0, 30, 0]
 
 
 def test_a_copy_is_no_workload_of_its_own_until_it_is_none(store: Store) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+import polars as pl
 import pytest
 
 from store.embedded import Store
@@ -73,3 +74,14 @@ def test_an_answer_that_would_push_out_all_others_is_not_kept() -> None:
     assert kept.answer("large", lambda: ["kept", "kept"]) == ["kept", "kept"]
     assert kept.answer("large", lambda: ["read anew"]) == ["read anew"]
     assert kept.answer("small", lambda: ["read anew"]) == ["kept"]
+
+
+def test_what_stands_in_lists_of_an_answer_counts_too() -> None:
+    kept: Kept[pl.DataFrame] = Kept(most_rows=40)
+
+    def is_kept(lists: list[list[int] | None]) -> bool:
+        kept.answer(len(lists), lambda: pl.DataFrame({"label": "a", "of": lists}))
+        return not kept.answer(len(lists), pl.DataFrame).is_empty()
+
+    assert is_kept([[1] * 9])
+    assert not is_kept([[1] * 9, [2], None])
