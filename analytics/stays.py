@@ -9,6 +9,7 @@ from analytics.evictions import INFRASTRUCTURE, disruption_mechanism, scheduler_
 from analytics.gpu_faults import broken_gpu
 from analytics.history import WorkloadFacts
 from analytics.members_lost import ONE_ACT_MS, Act, nodes_lost
+from analytics.other_resources import asked_by
 from analytics.placeholders import is_placeholder
 from analytics.pods import PodCourse
 from domain.workload import Attempt, Eviction, Holding, Mechanism, Outcome, State
@@ -308,8 +309,8 @@ class Stays:
             runs=pod.runs,
             cut=cut.outcome if cut else "",
             cut_known_ms=cut.known_ms if cut else None,
-            milli_cpus=_told(pod.body.milli_cpus) if pod.body else None,
             nodes=_told(pod.body.nodes) if pod.body else None,
+            **asked_by(pod.body)._asdict(),
         )
 
 

@@ -125,7 +125,7 @@ def tables_of(jobs: pl.DataFrame, cluster: Cluster) -> dict[str, pl.DataFrame]:
                 {"open": "Running", "failed": "Failed", "succeeded": "Succeeded"}, return_dtype=pl.String
             ),
             restarts=pl.lit(0, pl.Int64), cut=pl.lit(""), cut_known_ms=_ANYTHING, milli_cpus=_ANYTHING,
-            nodes=_ANYTHING,
+            nodes=_ANYTHING, memory_bytes=_ANYTHING, other_asks=pl.lit(""),
         ),
         "run": pods.select(
             *key, "pod_uid", start_ms="running_ms", end_ms="end_ms",
@@ -140,9 +140,11 @@ def tables_of(jobs: pl.DataFrame, cluster: Cluster) -> dict[str, pl.DataFrame]:
         ),
         "workload_shape": known.select(
             *key, part=pl.lit(0, pl.Int64), resource=pl.lit(RESOURCE), pods="nodes",
-            devices=pl.col("gpus") // pl.col("nodes"), wants=pl.lit(""),
+            devices=pl.col("gpus") // pl.col("nodes"), wants=pl.lit(""), others=pl.lit(""),
         ),
-        "pod_device": pods.select(*key, "pod_uid", "devices", resource=pl.lit(RESOURCE), wants=pl.lit("")),
+        "pod_device": pods.select(
+            *key, "pod_uid", "devices", resource=pl.lit(RESOURCE), wants=pl.lit(""), others=pl.lit("")
+        ),
     }  # fmt: skip
 
 

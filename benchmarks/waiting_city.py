@@ -70,15 +70,19 @@ def _machines(count: int, chance: random.Random) -> tuple[list[Node], list[Hold]
             while up and free and chance.random() < 0.93:
                 held = min(free, chance.choice([1, 1, 2, 4, 8, 8]))
                 free -= held
-                cpu -= held * chance.choice([4, 8, 12]) * 1000
-                ram -= held * chance.choice([32, 64, 96]) * _GIB
+                beside = {
+                    "cpu": held * chance.choice([4, 8, 12]) * 1000,
+                    "memory": held * chance.choice([32, 64, 96]) * _GIB,
+                }
+                cpu -= beside["cpu"]
+                ram -= beside["memory"]
                 # Some holders spread over many nodes.
                 if held == 8 and shared and chance.random() < 0.7:
                     uid = shared[-1]
                 else:
                     uid = f"holder-{len(holds)}"
                     shared += [uid] if held == 8 else []
-                holds.append(Hold(workload_uid=uid, node=name, devices={_GPU: held}))
+                holds.append(Hold(workload_uid=uid, node=name, devices={_GPU: held}, others=beside))
             machines.append(
                 Node(
                     name=name,

@@ -117,7 +117,8 @@ def _lives(site: City) -> dict[str, list[dict[str, Any]]]:
         tables["workload_cut"].append(key | {"seq": 1})
         tables["workload_shape"] += [
             key | {"part": part, "resource": resource, "pods": pods.pods, "devices": devices,
-                   "wants": written(pods.placement) if pods.placement else ""}
+                   "wants": written(pods.placement) if pods.placement else "",
+                   "others": json.dumps(dict(pods.others))}
             for part, pods in enumerate(gang.pod_sets)
             for resource, devices in pods.devices.items()
         ]  # fmt: skip
@@ -144,7 +145,7 @@ def _nodes(nodes: Iterable[Node]) -> dict[str, list[dict[str, Any]]]:
         {"cluster": CLUSTER, "node": node.name, "gpu_model": node.labels["nvidia.com/gpu.product"],
          "resource": resource, "replicas": 1, "start_ms": 0, "capacity": node.capacity[resource],
          "allocatable": count, "schedulable": node.schedulable, "labels": json.dumps(dict(node.labels)),
-         "taints": json.dumps(node.taints)}
+         "taints": json.dumps(node.taints), "others": json.dumps({**node.others, "pods": 110})}
         for node in nodes
         for resource, count in node.allocatable.items()
     ]  # fmt: skip
@@ -161,7 +162,8 @@ def _held(holds: Iterable[Hold]) -> dict[str, list[dict[str, Any]]]:
         holding.append(
             pod | {"attempt": 1, "pod_name": f"pod-{number}", "node": hold.node, "gpu_model": "",
                    "micro_gpus": hold.devices[_GPU] * MICRO, "bound_ms": 1, "bound_source": "condition",
-                   "phase": "Running", "restarts": 0}
+                   "phase": "Running", "restarts": 0, "milli_cpus": hold.others["cpu"],
+                   "memory_bytes": hold.others["memory"], "other_asks": "{}"}
         )  # fmt: skip
         devices.append(pod | {"resource": _GPU, "devices": hold.devices[_GPU]})
     return {"holding": holding, "pod_device": devices}

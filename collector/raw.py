@@ -173,6 +173,7 @@ class PodSpec(Part):
     containers: list[Container] | None = None
     init_containers: list[Container] | None = None
     overhead: Quantities | None = None
+    resources: ContainerResources | None = None
     scheduling_group: SchedulingGroup | None = None
     resource_claims: list[PodResourceClaim] | None = None
 

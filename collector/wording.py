@@ -215,13 +215,17 @@ def other_milli(written: Quantities | None) -> Resources:
     """All other resources of a resource list in thousandths of their units, zero left out."""
     found: Resources = {}
     for name, value in (written or {}).items():
-        milli = 0 if is_gpu_resource(name) else int(parse_quantity(str(value)) * 1000)
-        if milli > 0:
-            found[name] = min(milli, _LARGEST_MILLI)
+        if not _is_gpu(name) and (milli := _milli(str(value))) > 0:
+            found[name] = milli
     return found
 
 
 _is_gpu = lru_cache(is_gpu_resource)
+
+
+@lru_cache(maxsize=4096)
+def _milli(written: str) -> int:
+    return min(int(parse_quantity(written) * 1000), _LARGEST_MILLI)
 
 
 @lru_cache

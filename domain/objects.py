@@ -41,12 +41,11 @@ class Pod(Struct, frozen=True, kw_only=True, gc=False):
     """
     A pod: what it asks for and whom it belongs to.
 
-    `gpu_requests` is the effective request of GPU resources (KEP-753); `containers` counts the
-    main ones, all of which must have started before the pod runs. `queue` is the one that a label
-    for KAI or YuniKorn names, `scheduling_group` the in-tree PodGroup. `gpu_model`, `milli_cpus`
-    and `nodes` are told by tables of other schedulers only, of which a pod is a whole stay; the counts
-    take no room in what is kept of all other pods. Without a `placement` any untainted node will do. Its own
-    node is told by its binding alone, so that a bound pod still says the same of itself.
+    `gpu_requests` is the effective request of GPU resources (KEP-753), `other_requests` of all others, in
+    thousandths; `containers` counts the main ones, all of which must have started before the pod runs.
+    `queue` is the one that a label for KAI or YuniKorn names, `scheduling_group` the in-tree PodGroup. Tables
+    of other schedulers alone tell `gpu_model`, `milli_cpus` and `nodes`; there a pod is a whole stay. Without
+    a `placement` any untainted node will do. Its own node is told by its binding alone.
     """
 
     owner: Owner | None
@@ -71,11 +70,12 @@ class Pod(Struct, frozen=True, kw_only=True, gc=False):
     placement: Placement | None = None
     milli_cpus: int | UnsetType = UNSET
     nodes: int | UnsetType = UNSET
+    other_requests: Resources | UnsetType = UNSET
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """`gpu_allocatable` falls below `gpu_capacity` when the device plugin reports a sick GPU."""
+    """`gpu_allocatable` falls below `gpu_capacity` with a sick GPU; `other_allocatable` is in thousandths."""
 
     labels: Labels
     gpu_capacity: Resources
@@ -83,6 +83,7 @@ class Node:
     unschedulable: bool
     ready: str
     taints: tuple[str, ...]
+    other_allocatable: Resources | UnsetType = UNSET
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,7 +145,7 @@ class PodSet:
     """
     `gpu_requests` is per pod; `min_count` is set under partial admission; `placement` is the pods'.
 
-    `other_requests` is per pod what it asks beside GPUs, in thousandths; told by Kueue's Workloads only.
+    `other_requests` is per pod what it asks beside GPUs, in thousandths; not set where nobody tells.
     """
 
     name: str

@@ -6,6 +6,7 @@ A GPU quantity is an integer of micro-GPU; the parts of one card sum to exactly 
 
 import math
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
@@ -15,6 +16,8 @@ from functools import lru_cache
 from domain.errors import QuantityError
 
 MICRO_PER_GPU = 1_000_000
+CPU = "cpu"
+MEMORY = "memory"
 # Our own names for what KAI's annotations ask for: parts of a card, and MiB of a card of unknown size.
 MICRO_GPU = "kai.scheduler/micro-gpu"
 GPU_MEMORY = "kai.scheduler/gpu-memory-mib"
@@ -72,6 +75,21 @@ def parse_count(text: str | int) -> int:
         message = f"device count {text!r}: expected a whole number of at least 0"
         raise QuantityError(message)
     return int(value)
+
+
+def as_scheduled(milli: Mapping[str, int]) -> dict[str, int]:
+    """
+    Amounts as a scheduler counts them: CPU in thousandths, all else in whole units, which it rounds up.
+
+    Args:
+        milli: amounts in thousandths of their units, by resource name.
+
+    Source: `Resource.Add` in kube-scheduler (pkg/scheduler/framework/types.go).
+
+    >>> as_scheduled({"cpu": 1500, "memory": 1_000_001})
+    {'cpu': 1500, 'memory': 1001}
+    """
+    return {name: count if name == CPU else -(-count // 1000) for name, count in milli.items()}
 
 
 class QuotaKind(StrEnum):

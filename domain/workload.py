@@ -108,7 +108,9 @@ class Holding:
     `bound_source` is what told of the binding: the pod's `condition`, the scheduler's `event`, or
     `sight`, when we only saw the pod without a node and then with one. `cut` is the outcome of a member
     that was lost while the others went on, known since `cut_known_ms`; empty for all others. `milli_cpus`
-    and `nodes` are told by tables of other schedulers, where a pod is a whole stay; else None.
+    and `memory_bytes` are what it asks of them, `other_asks` of all else beside GPUs, as JSON by resource
+    name; None and empty where nobody tells. `nodes` is told by tables of other schedulers, where a pod is a
+    whole stay; else None.
     """
 
     pod_uid: str
@@ -130,6 +132,8 @@ class Holding:
     cut_known_ms: int | None = None
     milli_cpus: int | None = None
     nodes: int | None = None
+    memory_bytes: int | None = None
+    other_asks: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

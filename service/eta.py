@@ -10,6 +10,7 @@ from analytics.eta.sooner import Option, sooner
 from analytics.eta.waits import BANDS, FOREVER_MS, band_of
 from analytics.why.reason import Explanation, Reason
 from api.answers import Record
+from domain.policy import Policy
 from domain.window import MS_PER_SECOND, format_instant
 from domain.workload import WAITING_STATES, State
 from service.eta_again import again
@@ -24,7 +25,7 @@ _PLACED: Final = frozenset({State.STARTING, State.RUNNING})
 _NO_WAY: Final = frozenset({Reason.HELD_BY_OWNER, Reason.GATED, Reason.MISCONFIGURED})
 
 
-def eta(search: Search, known: KnownWorkload, answer: Explanation | None) -> Record | None:
+def eta(search: Search, known: KnownWorkload, answer: Explanation | None, policy: Policy) -> Record | None:
     """
     When it starts, or why nobody can tell; None for work that does not wait to start.
 
@@ -36,14 +37,14 @@ def eta(search: Search, known: KnownWorkload, answer: Explanation | None) -> Rec
         because = UNTOLD.get(answer.primary.reason, "it is not waiting for a place")
         return _untold(because) | {"sooner": []}
     waits = search.scene.waits
-    told_of = _of(search, known, answer, waits)
+    told_of = _of(search, known, answer, waits, few_below=policy.few_below)
     now_s = told_of["median_seconds"]
     ways = Ways(search, known, waits).options()
     better = sooner(ways, None if now_s is None else now_s * MS_PER_SECOND)
     return told_of | {"sooner": [_option(one, now_s) for one in better]}
 
 
-def _of(search: Search, known: KnownWorkload, answer: Explanation, waits: Known) -> Record:
+def _of(search: Search, known: KnownWorkload, answer: Explanation, waits: Known, *, few_below: int) -> Record:
     as_of_ms = search.as_of_ms
     because = UNTOLD.get(answer.primary.reason)
     if because is not None:
@@ -60,7 +61,7 @@ def _of(search: Search, known: KnownWorkload, answer: Explanation, waits: Known)
     of_like = calibrated.held.get((band, name), Held(0, 0))
     queue = str(known.course["queue"])
     return _told(found, as_of_ms) | {
-        "sentence": told(found, queue=queue, held=of_like, days=SHOWN_DAYS),
+        "sentence": told(found, queue=queue, held=of_like, days=SHOWN_DAYS, few_below=few_below),
         "calibration": {
             "age_band": BANDS[band],
             "service_class": name,

@@ -17,8 +17,8 @@ from domain.placement import Placement
 from domain.quantity import MICRO_PER_GPU
 from service.eta_waits import Known as KnownWaits
 from service.why_facts import Known
+from service.why_nodes import placement_of
 from service.why_search import Search
-from service.why_site import placement_of
 
 _AGAIN: Final = "it is submitted anew, and waits from the beginning"
 # Half, a quarter, an eighth.
@@ -164,9 +164,13 @@ class Ways:
 
 
 def _part(pods: PodSet, part: int) -> PodSet | None:
-    """A part of it: fewer pods, or of a single one fewer devices; None where that is nothing whole."""
+    """A part of it: fewer pods, or less for a single one; None where devices cannot be parted so."""
     if pods.pods % part == 0:
         return replace(pods, pods=pods.pods // part)
     if pods.pods == 1 and all(each % part == 0 for each in pods.devices.values()):
-        return replace(pods, devices={name: each // part for name, each in pods.devices.items()})
+        return replace(
+            pods,
+            devices={name: each // part for name, each in pods.devices.items()},
+            others={name: -(-each // part) for name, each in pods.others.items()},
+        )
     return None

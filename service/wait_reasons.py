@@ -143,7 +143,9 @@ class Reasons:
         """The primary reason of each of these workloads just before an instant; of those that do not run."""
         search = Search.of(self.store, cluster, at_ms)
         answers = []
-        for uid, known in why_facts.read(self.store, cluster, uids, at_ms).items():
+        # Those that ask alike follow each other: what is counted for one serves the next.
+        everybody = why_facts.read(self.store, cluster, uids, at_ms).items()
+        for uid, known in sorted(everybody, key=lambda one: one[1].asked):
             answer = explain(known.situation(search.site, search.found(known)))
             if answer is not None:
                 answers.append(Found.of(uid, int(known.course["since_ms"]), answer))

@@ -38,6 +38,7 @@ where object_uid = $uid
 order by cluster, uid
 """
 _MOST_HOLDERS: Final = 50
+_OF_DEVICES: Final = (Reason.OTHER_RESOURCE, Reason.FRAGMENTATION, Reason.GPU_SHORTAGE)
 # What a workload that waits for nothing does instead.
 _NOT_WAITING: Final = {
     "running": "It runs.",
@@ -88,7 +89,7 @@ def _told(search: Search, known: Known, policy: Policy) -> Record:
         "primary": _finding(answer.primary) if answer else None,
         "further": [_finding(one) for one in answer.further] if answer else [],
         **_parties(search, known, answer),
-        "eta": eta(search, known, answer),
+        "eta": eta(search, known, answer, policy),
         "queue_position": _position(search, known),
         "priority": _priority(search, known, answer, policy),
         **why_timeline.reasons(search.store, search.cluster, known, search.as_of_ms),
@@ -232,7 +233,9 @@ def _holding(search: Search, known: Known, answer: Explanation | None) -> tuple[
         said = finding.evidence
         if said.get("denied_by") == Denier.RESOURCE_QUOTA or "namespace_free" in said:
             return "quota", _of_namespace(search, known)
-        if finding.reason in (Reason.FRAGMENTATION, Reason.GPU_SHORTAGE):
+        if finding.reason in _OF_DEVICES and (
+            finding.blockers or finding.reason is not Reason.OTHER_RESOURCE
+        ):
             return "devices", _of_nodes(search, known, finding)
     return "", {}
 
@@ -275,7 +278,9 @@ def _of_nodes(search: Search, known: Known, finding: Finding) -> Mapping[str, Re
     resources = {resource for pods in known.gang(search.site).pod_sets for resource in pods.devices}
     found = {}
     for one in finding.blockers:
-        rows = [row for row in search.site.held.get(one.name, ()) if row["resource"] in resources]
+        held = search.site.held.get(one.name, ())
+        # Who has other devices may have the CPU or memory that is wanted.
+        rows = [row for row in held if row["resource"] in resources] or held
         if rows:
             found[one.name] = {
                 "amount": float(sum(int(row["devices"]) for row in rows)),

@@ -17,7 +17,8 @@ from domain.facts import ObjectKind
 from domain.objects import Workload
 from domain.workload import WAITING_STATES, State
 from service import why_sql
-from service.why_site import Site, placement_of
+from service.why_nodes import others_asked, placement_of
+from service.why_site import Site
 from service.why_sql import of_few
 from store.embedded import Store
 
@@ -62,6 +63,11 @@ class Known:
     def gang_size(self) -> int:
         """Its minimum members."""
         return max(int(self.course["gang_size"]), 1)
+
+    @property
+    def asked(self) -> str:
+        """Equal for those that ask alike, as far as it is about one pod."""
+        return next((f"{row['devices']} {row['others']}" for row in self.asks or self.shape), "")
 
     def situation(self, site: Site, found: Sequence[Finding]) -> Situation:
         """As `analytics.why` takes it, with what searches found."""
@@ -213,16 +219,16 @@ def _by_workload(rows: Sequence[Row]) -> defaultdict[str, list[Row]]:
 def _by_pod(asks: Sequence[Row]) -> list[PodSet]:
     """Pods that ask alike together."""
     devices: dict[str, dict[str, int]] = defaultdict(dict)
-    wants: dict[str, str] = {}
+    wants: dict[str, tuple[str, str]] = {}
     for row in asks:
         devices[row["pod_uid"]][row["resource"]] = int(row["devices"])
-        wants[row["pod_uid"]] = row["wants"]
-    counted: dict[tuple[tuple[tuple[str, int], ...], str], int] = defaultdict(int)
+        wants[row["pod_uid"]] = row["wants"], row["others"]
+    counted: dict[tuple[tuple[tuple[str, int], ...], tuple[str, str]], int] = defaultdict(int)
     for uid, asked in devices.items():
         counted[tuple(sorted(asked.items())), wants[uid]] += 1
     return [
-        PodSet(pods=pods, devices=dict(asked), placement=placement_of(wanted))
-        for (asked, wanted), pods in counted.items()
+        PodSet(pods=pods, devices=dict(asked), placement=placement_of(wanted), others=others_asked(others))
+        for (asked, (wanted, others)), pods in counted.items()
     ]
 
 
@@ -239,6 +245,7 @@ def _by_part(shape: Sequence[Row], site: Site, queue: str) -> list[PodSet]:
             devices=devices[part],
             placement=placement_of(row["wants"]),
             flavors=site.flavors.get((queue, row["resource"]), ()),
+            others=others_asked(row["others"]),
         )
         for part, row in first.items()
     ]

@@ -1,15 +1,14 @@
 """A cluster just before an instant, as far as it decides who may start: nodes, holders, queues, quota."""
 
-import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any, Final, TypeAlias, TypeVar
 
 import msgspec
 
 from analytics.fairness.kueue_shares import TERMS_AND_USES, KueueSite, kueue_sites
-from analytics.why.nodes import Hold, Node, NodeStock
+from analytics.why.nodes import NodeStock
 from analytics.why.quota import KueueQuota, takes
 from domain.facts import ObjectKind
 from domain.objects import (
@@ -23,13 +22,13 @@ from domain.objects import (
 )
 from domain.placement import Placement
 from service import why_sql
+from service.why_nodes import placement_of, stock_of
 from store.embedded import Store
 
 Row: TypeAlias = Mapping[str, Any]
 _Body = TypeVar("_Body")
 _LOCAL_QUEUE: Final = msgspec.json.Decoder(LocalQueue)
 _RESOURCE_QUOTA: Final = msgspec.json.Decoder(ResourceQuota)
-_PLACEMENT: Final = msgspec.json.Decoder(Placement)
 _RUNS: Final = "None"
 
 
@@ -70,7 +69,8 @@ class Site:
     @cached_property
     def stock(self) -> NodeStock:
         """The nodes, and what is held on them."""
-        return _stock(self._store.rows(why_sql.NODES, self._asked), self.held)
+        offered = self._store.rows(why_sql.NODES, self._asked)
+        return stock_of(offered, self.held, self._store.rows(why_sql.BESIDE, self._asked))
 
     @cached_property
     def flavors(self) -> Mapping[tuple[str, str], tuple[Placement, ...]]:
@@ -170,82 +170,9 @@ def _bodies(rows: Sequence[Row], kind: ObjectKind, of: type[_Body]) -> dict[str,
     return {str(row["name"]): read(str(row["body"])) for row in rows if row["kind"] == kind}
 
 
-def _stock(offered: Sequence[Row], held: Mapping[str, Sequence[Row]]) -> NodeStock:
-    by_node: dict[str, list[Row]] = defaultdict(list)
-    for row in offered:
-        by_node[row["node"]].append(row)
-    taken: dict[tuple[str, str], int] = defaultdict(int)
-    holds: dict[tuple[str, str], dict[str, int]] = defaultdict(dict)
-    for uid, rows in held.items():
-        for row in rows:
-            node, resource, devices = row["node"], row["resource"], row["devices"]
-            taken[node, resource] += devices
-            holds[uid, node][resource] = devices
-    nodes = [
-        _node(
-            name,
-            rows[0]["labels"],
-            rows[0]["taints"],
-            tuple(
-                (row["resource"], row["capacity"], row["allocatable"], taken.get((name, row["resource"]), 0))
-                for row in rows
-            ),
-            schedulable=bool(rows[0]["schedulable"]),
-        )
-        for name, rows in by_node.items()
-    ]
-    return NodeStock(
-        nodes, [Hold(workload_uid=uid, node=node, devices=devices) for (uid, node), devices in holds.items()]
-    )
-
-
-@lru_cache(maxsize=32_768)
-def _node(
-    name: str,
-    labels: str,
-    taints: str,
-    offered: tuple[tuple[str, int, int, int], ...],
-    *,
-    schedulable: bool,
-) -> Node:
-    """
-    A node that has, offers and has given away so much of each resource.
-
-    Most stay as they are from one question to the next.
-    """
-    return Node(
-        name=name,
-        labels=labels_of(labels),
-        taints=taints_of(taints),
-        allocatable={resource: allocatable for resource, _, allocatable, _ in offered},
-        free={resource: max(allocatable - held, 0) for resource, _, allocatable, held in offered},
-        capacity={resource: capacity for resource, capacity, _, _ in offered},
-        schedulable=schedulable,
-    )
-
-
 def _flavors(rows: Sequence[Row]) -> dict[tuple[str, str], tuple[Placement, ...]]:
     found: dict[tuple[str, str], tuple[Placement, ...]] = {}
     for row in rows:
         key = (str(row["queue"]), str(row["resource"]))
         found[key] = (*found.get(key, ()), placement_of(str(row["wants"])))
     return found
-
-
-@lru_cache(maxsize=16_384)
-def labels_of(text: str) -> Mapping[str, str]:
-    """A node's labels as rows have them."""
-    labels: dict[str, str] = json.loads(text)
-    return labels
-
-
-@lru_cache(maxsize=4096)
-def taints_of(text: str) -> tuple[str, ...]:
-    """A node's taints as rows have them."""
-    return tuple(json.loads(text))
-
-
-@lru_cache(maxsize=16_384)
-def placement_of(text: str) -> Placement:
-    """What a pod wants of its node as rows have it; any untainted node where that is empty."""
-    return _PLACEMENT.decode(text) if text else Placement()

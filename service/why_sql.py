@@ -119,7 +119,14 @@ order by at_ms, uid, word, text
 
 # One row per part of a workload and resource: so many pods, each of which asks so many devices.
 SHAPES: Final = """
-select workload_uid as of_uid, part, resource, pods, devices, coalesce(wants, '') as wants
+select
+    workload_uid as of_uid,
+    part,
+    resource,
+    pods,
+    devices,
+    coalesce(wants, '') as wants,
+    coalesce(others, '') as others
 from workload_shape
 where cluster = $cluster and workload_uid in (select unnest($uids))
 order by workload_uid, part, resource
@@ -127,7 +134,13 @@ order by workload_uid, part, resource
 
 # One row per pod and resource that it asks.
 ASKS: Final = """
-select workload_uid as of_uid, pod_uid, resource, devices, coalesce(wants, '') as wants
+select
+    workload_uid as of_uid,
+    pod_uid,
+    resource,
+    devices,
+    coalesce(wants, '') as wants,
+    coalesce(others, '') as others
 from pod_device
 where cluster = $cluster and workload_uid in (select unnest($uids))
 order by workload_uid, pod_uid, resource
@@ -142,7 +155,8 @@ select
     allocatable,
     schedulable,
     coalesce(labels, '{}') as labels,
-    coalesce(taints, '[]') as taints
+    coalesce(taints, '[]') as taints,
+    coalesce(others, '') as others
 from node_device
 where cluster = $cluster and start_ms < $as_of_ms and coalesce(end_ms >= $as_of_ms, true)
 order by node, resource
@@ -164,6 +178,29 @@ where
     and coalesce(released_ms >= $as_of_ms, true)
 group by workload_uid, node, resource
 order by workload_uid, node, resource
+"""
+
+# One row per node and workload whose pods hold GPUs there, and one with an empty uid for all pods without:
+# pods, what they ask of CPU in thousandths, of memory, and of all else as JSON by pod; untold: of how many of
+# them nobody tells.
+BESIDE: Final = """
+select
+    node,
+    case when micro_gpus = 0 then '' else workload_uid end as holder_uid,
+    count(*) as pods,
+    count(*) filter (where milli_cpus is null or memory_bytes is null) as untold,
+    coalesce(sum(milli_cpus), 0) as cpu,
+    coalesce(sum(memory_bytes), 0) as memory,
+    list(other_asks) filter (where coalesce(other_asks, '') not in ('', '{}')) as other_asks
+from holding
+where
+    cluster = $cluster
+    and open_until_ms >= $as_of_ms
+    and bound_ms < $as_of_ms
+    and coalesce(released_ms >= $as_of_ms, true)
+    and node != ''
+group by node, holder_uid
+order by node, holder_uid
 """
 
 # One row per queue, resource and flavor in its quota, with what its pods want of a node.

@@ -126,7 +126,8 @@ def write_lives(
             connection.execute(_OF_CLUSTER[name], {"cluster": cluster})
         for name, rows in incoming.items():
             if rows.num_rows:
-                connection.from_arrow(rows).insert_into(name)
+                ordered = rows.select(engine.schema(name).names)
+                connection.from_arrow(ordered).insert_into(name)
         if cut:
             since_ms = min(cut.values())
             dimensions.bring_up_to_date(connection, cluster, list(cut), had=combinations, since_ms=since_ms)
@@ -165,7 +166,7 @@ def _take_out(
 
 
 def _given(engine: Engine, name: str) -> pa.Schema:
-    """The columns that are given; the last ones of a workload's tables follow from the others."""
+    """The columns that are given; some of a workload's tables follow from the others."""
     derived = (OPEN_UNTIL, *FOLLOWING) if name in OF_WORKLOADS else ()
     return pa.schema([column for column in engine.schema(name) if column.name not in derived])
 

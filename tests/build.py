@@ -23,7 +23,17 @@ def at(minutes: float) -> int:
 # Columns that hardly any row is about.
 _USUAL: dict[str, dict[str, Any]] = {
     "node_span": {"unpartitioned_micro_gpus": 0},
-    "holding": {"cut": "", "cut_known_ms": None, "milli_cpus": None, "nodes": None},
+    "holding": {
+        "cut": "",
+        "cut_known_ms": None,
+        "milli_cpus": None,
+        "nodes": None,
+        "memory_bytes": None,
+        "other_asks": "",
+    },
+    "node_device": {"others": ""},
+    "workload_shape": {"others": ""},
+    "pod_device": {"others": ""},
 }
 
 

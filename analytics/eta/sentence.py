@@ -57,22 +57,29 @@ def way(option: Option) -> str:
         comes.append("there are room and quota for it now")
     if option.estimate is not None:
         found = option.estimate
-        interval = f"80 %: {about(found.low_ms)} to {about(found.high_ms)}"
-        comes.append(f"such work waits {_roughly(found.median_ms)} ({interval})")
+        comes.append(f"such work waits {_roughly(found.median_ms)} ({_interval(found)})")
     return f"{option.what}: {'; '.join(comes)}. Assumed: {option.assumes}."
 
 
-def told(found: Estimate, *, queue: str, held: Held, days: int) -> str:
-    """The estimate with what it rests on, and how often such intervals held."""
+def _interval(found: Estimate) -> str:
+    low, high = about(found.low_ms), about(found.high_ms)
+    return f"80 %: {low}" if low == high else f"80 %: {low} to {high}"
+
+
+def told(found: Estimate, *, queue: str, held: Held, days: int, few_below: int) -> str:
+    """
+    The estimate with what it rests on, and how often such intervals held.
+
+    Of fewer than `few_below` intervals that were put to the test nothing is said: one that held, or did not,
+    tells nothing of the next.
+    """
     words = RUNG_WORDS[found.rung]
     if queue and "queue" in found.rung:
         words = words.replace("its queue", f"queue {queue}")
     rests = f"from {found.like:,} like workloads {words}"
-    ratio = held.ratio
     kept = (
-        f"no such interval was put to the test in the last {days} days"
-        if ratio is None
-        else f"{ratio:.0%} of {held.intervals:,} such intervals held in the last {days} days"
+        ""
+        if held.ratio is None or held.intervals < few_below
+        else f"; {held.ratio:.0%} of {held.intervals:,} such intervals held in the last {days} days"
     )
-    interval = f"80 %: {about(found.low_ms)} to {about(found.high_ms)}"
-    return f"It starts in {_roughly(found.median_ms)} ({interval}), {rests}; {kept}."
+    return f"It starts in {_roughly(found.median_ms)} ({_interval(found)}), {rests}{kept}."

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from analytics import other_resources
 from analytics.claims import claimed_resources
 from analytics.fragmentation.places import written, written_of_node
 from analytics.history import History, WorkloadFacts
@@ -16,11 +17,12 @@ from domain.quantity import is_gpu_resource
 
 
 class _Part(NamedTuple):
-    """So many pods that ask alike, and want the same of their nodes."""
+    """So many pods that ask alike, `others` beside GPUs, and want the same of their nodes."""
 
     pods: int
     resources: objects.Resources
     placement: Placement | None
+    others: other_resources.Told = None
 
 
 def shape_rows(facts: WorkloadFacts) -> list[dict[str, object]]:
@@ -28,28 +30,42 @@ def shape_rows(facts: WorkloadFacts) -> list[dict[str, object]]:
     What a workload asked for at its submission, pod by pod; what its pods claim as devices included.
 
     Returns:
-        Rows of part, resource, pods, devices, wants: each of `pods` pods asks `devices` of the resource, and
-        wants this of its node. A part with two resources has two rows. Pods without a GPU have none.
+        Rows of part, resource, pods, devices, wants, others: each of `pods` pods asks `devices` of the
+        resource, `others` beside GPUs, and wants this of its node. A part with two resources has two rows.
+        Pods without a GPU have none.
     """
-    counted: Counter[tuple[str, frozenset[tuple[str, int]]]] = Counter()
+    counted: Counter[tuple[str, str, frozenset[tuple[str, int]]]] = Counter()
     for part in _parts(facts):
         gpus = frozenset((name, n) for name, n in part.resources.items() if is_gpu_resource(name) and n > 0)
         if gpus and part.pods > 0:
-            counted[written(part.placement), gpus] += part.pods
+            counted[written(part.placement), other_resources.written(part.others), gpus] += part.pods
     return [
-        {"part": part, "resource": resource, "pods": pods, "devices": devices, "wants": wants}
-        for part, ((wants, gpus), pods) in enumerate(
-            sorted(counted.items(), key=lambda item: (sorted(item[0][1]), item[0][0]))
+        {
+            "part": part,
+            "resource": resource,
+            "pods": pods,
+            "devices": devices,
+            "wants": wants,
+            "others": others,
+        }
+        for part, ((wants, others, gpus), pods) in enumerate(
+            sorted(counted.items(), key=lambda item: (sorted(item[0][2]), item[0][:2]))
         )
         for resource, devices in sorted(gpus)
     ]
 
 
 def pod_rows(facts: WorkloadFacts) -> list[dict[str, object]]:
-    """Rows of pod_uid, resource, devices, wants: what each of its pods asks, claimed devices included."""
+    """Rows of pod_uid, resource, devices, wants, others: what each pod asks, claimed devices included."""
     claimed = claimed_resources(facts)
     return [
-        {"pod_uid": pod.uid, "resource": resource, "devices": devices, "wants": written(pod.latest.placement)}
+        {
+            "pod_uid": pod.uid,
+            "resource": resource,
+            "devices": devices,
+            "wants": written(pod.latest.placement),
+            "others": other_resources.written(pod.latest.other_requests),
+        }
         for pod in facts.pods
         if isinstance(pod.latest, objects.Pod)
         for resource, devices in sorted(_together(pod.latest.gpu_requests, claimed.get(pod.uid, {})).items())
@@ -85,6 +101,7 @@ def _rows_of(node: History, offered: Sequence[Offer]) -> list[dict[str, object]]
                 "capacity": offer.capacity.get(resource, 0),
                 "allocatable": offer.allocatable.get(resource, 0),
                 "schedulable": offer.schedulable,
+                "others": other_resources.written(offer.body.other_allocatable),
             }
             for resource in sorted({*offer.capacity, *offer.allocatable})
             if is_gpu_resource(resource)
@@ -120,19 +137,23 @@ def _requested(facts: WorkloadFacts) -> Iterable[_Part]:
     for history in facts.queueing:
         body = history.original
         if isinstance(body, objects.Workload) and body.pod_sets:
-            return [_Part(each.count, each.gpu_requests, each.placement) for each in body.pod_sets]
+            return list(map(_of_pod_set, body.pod_sets))
     for history in facts.jobs:
         body = history.original
         if isinstance(body, objects.VolcanoJob):
             return _of_volcano(body, facts)
     declared = declared_pod_sets(facts)
     if declared:
-        return [_Part(each.count, each.gpu_requests, each.placement) for each in declared]
+        return list(map(_of_pod_set, declared))
     in_jobs = [
         _Part(max(job.parallelism, 1), job.gpu_requests_per_pod, job.placement) for job in jobs_of(facts)
     ]
     return [*in_jobs, *(_of_pod(pod.latest) for pod in outside_jobs(facts)
                         if isinstance(pod.latest, objects.Pod))]  # fmt: skip
+
+
+def _of_pod_set(one: objects.PodSet) -> _Part:
+    return _Part(one.count, one.gpu_requests, one.placement, one.other_requests)
 
 
 def _of_volcano(body: objects.VolcanoJob, facts: WorkloadFacts) -> Iterable[_Part]:
@@ -146,14 +167,14 @@ def _of_volcano(body: objects.VolcanoJob, facts: WorkloadFacts) -> Iterable[_Par
 
 
 def _of_pod(pod: objects.Pod) -> _Part:
-    return _Part(1, pod.gpu_requests, pod.placement)
+    return _Part(1, pod.gpu_requests, pod.placement, pod.other_requests)
 
 
 def _claimed(facts: WorkloadFacts) -> list[_Part]:
     """A part for each pod that has GPUs by claims only, newest first; a claim that pods share is one's."""
     claimed = claimed_resources(facts)
     return [
-        _Part(1, claimed[pod.uid], pod.latest.placement)
+        _Part(1, claimed[pod.uid], pod.latest.placement, pod.latest.other_requests)
         for pod in sorted(facts.pods, key=lambda one: (one.created_ms, one.uid), reverse=True)
         if isinstance(pod.latest, objects.Pod)
         and _asks_gpus(claimed.get(pod.uid, {}))

@@ -12,8 +12,8 @@ METRIC = Metric(
         "Hours of the window in which jobs ran, each from its start to its end, by resource: by the clock"
         " (wall), and times the GPUs, CPUs and nodes of the job. Hours are split between windows by"
         " overlap, and resources are never added up. A job has what all its pods have but those that were"
-        " lost while the others went on, those of MultiKueue's copies included; CPUs are known of imported"
-        " jobs only."
+        " lost while the others went on, those of MultiKueue's copies included; CPUs are those that"
+        " pods request, or that an imported table tells."
     ),
     source=(
         "Open XDMoD, jobs realm: total_wallduration_hours, total_gpu_hours, total_cpu_hours, total_node_hours"

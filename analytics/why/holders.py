@@ -1,10 +1,10 @@
 """Whose end would let a gang find its place: few workloads, found cheaply."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from analytics.why.nodes import Each, Ending, Hold, Lot, NodeStock, View, amounts, seats
+from analytics.why.nodes import ANY, Each, Ending, Hold, Lot, Node, NodeStock, View, amounts, seats
 from analytics.why.reason import Blocker, BlockerKind
 from analytics.why.search import (
     Asked,
@@ -72,13 +72,16 @@ class _After:
     def freed(self, place: int, holds: Iterable[Hold]) -> Lot:
         """What a node offers once these holds of others are gone too."""
         lot = self.lots.get(place) or self.stock.lots[self.stock.lot_of[place]]
-        free = dict(lot.free)
-        offered = self.stock.nodes[place].allocatable
+        free, others = dict(lot.free), dict(lot.others_free)
+        node = self.stock.nodes[place]
         for hold in holds:
             for name, count in hold.devices.items():
                 # A device that is sick by now comes back to nobody.
-                free[name] = min(free.get(name, 0) + count, offered.get(name, 0))
-        return lot._replace(free=amounts(free))
+                free[name] = min(free.get(name, 0) + count, node.allocatable.get(name, 0))
+            for name, count in hold.others.items():
+                if name in others:
+                    others[name] = min(others[name] + count, node.others[name])
+        return lot._replace(free=amounts(free), others_free=tuple(others.items()))
 
     def gain(self, ending: Ending, each: Each, opened: frozenset[int], class_of: Sequence[int]) -> int:
         """The seats that an ending adds to what there is by now."""
@@ -163,30 +166,32 @@ def _endings_in(may_use: frozenset[int], each: Each, *, asked: Asked, stock: Nod
 
 def _endings(each: Each, stock: NodeStock) -> Iterator[Ending]:
     """Each workload whose end frees seats, and those on one node that do so together only."""
-    asked = dict(each.devices)
-    here, now = stock.seats(each, _NOW), _After(stock)
-    # What a node would hold were devices no matter: where that is no more, nobody's end helps.
-    without = stock.seats(Each((), each.others), _NOW)
+    asked, others = dict(each.devices), dict(each.others)
+    here = stock.seats(each, _NOW)
+    # What an empty node would hold: where that is no more, nobody's end helps.
+    most = stock.seats(each, View(empty=True))
     gains: dict[str, list[tuple[int, int]]] = {}
     for place, on_node in stock.holds_on.items():
-        if without[stock.lot_of[place]] <= here[stock.lot_of[place]]:
+        before, node = here[stock.lot_of[place]], stock.nodes[place]
+        if most[stock.lot_of[place]] <= before:
             continue
-        useful = [hold for hold in on_node if asked.keys() & hold.devices.keys()]
+        useful = [hold for hold in on_node if _holds(hold, asked) or _holds_others(hold, others)]
+        total = _seats_after(node, each, useful) - before
+        if not total:
+            continue
         by_uid: dict[str, list[Hold]] = {}
         for hold in useful:
             by_uid.setdefault(hold.workload_uid, []).append(hold)
-        before = here[stock.lot_of[place]]
-        total = seats(now.freed(place, useful), each, _NOW) - before
-        if not total:
-            continue
         for uid, holds in by_uid.items():
-            more = seats(now.freed(place, holds), each, _NOW) - before
+            more = _seats_after(node, each, holds) - before if len(by_uid) > 1 else total
             if more:
                 gains.setdefault(uid, []).append((place, more))
+        if len(by_uid) == 1:
+            continue
         useful.sort(key=lambda hold: (-sum(hold.devices.get(name, 0) for name in asked), hold.workload_uid))
         best = 0
         for number in range(1, len(useful) + 1):
-            more = seats(now.freed(place, useful[:number]), each, _NOW) - before
+            more = _seats_after(node, each, useful[:number]) - before
             uids = tuple(dict.fromkeys(hold.workload_uid for hold in useful[:number]))
             if more > best and len(uids) > 1:
                 yield Ending(uids, ((place, more),))
@@ -195,6 +200,32 @@ def _endings(each: Each, stock: NodeStock) -> Iterator[Ending]:
                 break
     for uid, found in gains.items():
         yield Ending((uid,), tuple(found))
+
+
+def _seats_after(node: Node, each: Each, ended: Sequence[Hold]) -> int:
+    """How many such pods a node holds once these holds are gone."""
+    found = ANY
+    for name, count in each.devices:
+        free = node.free.get(name, 0)
+        for hold in ended:
+            free += hold.devices.get(name, 0)
+        # A device that is sick by now comes back to nobody.
+        found = min(found, min(free, node.allocatable.get(name, 0)) // count)
+    for name, count in each.others:
+        if name in node.others:
+            free = node.others_free[name]
+            for hold in ended:
+                free += hold.others.get(name, 0)
+            found = min(found, min(free, node.others[name]) // count)
+    return max(found, 0)
+
+
+def _holds(hold: Hold, devices: Mapping[str, int]) -> bool:
+    return not devices.keys().isdisjoint(hold.devices)
+
+
+def _holds_others(hold: Hold, others: Mapping[str, int]) -> bool:
+    return any(hold.others.get(name) for name in others)
 
 
 def _needed(ended: list[str], asked: Asked, stock: NodeStock) -> list[str]:
@@ -217,3 +248,6 @@ def _blockers(uids: Iterable[str], asked: Asked, stock: NodeStock) -> Iterator[B
                 on_nodes[hold.node] = on_nodes.get(hold.node, 0) + devices
         for node, devices in on_nodes.items():
             yield Blocker(kind=BlockerKind.WORKLOAD, name=uid, node=node, devices=devices)
+        if not on_nodes:
+            # It has other devices, and with them the CPU or memory that is wanted.
+            yield Blocker(kind=BlockerKind.WORKLOAD, name=uid, node=stock.holds_of[uid][0].node)

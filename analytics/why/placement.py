@@ -1,6 +1,6 @@
 """Why a gang has no place: a search on the free nodes, and what would have to go for it to find one."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from analytics.why.barriers import Barrier, barriers, everything_borne
@@ -8,6 +8,7 @@ from analytics.why.holders import whose_end_helps
 from analytics.why.nodes import Gang, NodeStock, View
 from analytics.why.reason import Blocker, BlockerKind, Finding, Reason, Source, Value
 from analytics.why.search import Asked, fits
+from analytics.why.stranded import never_enough, resources_of, stranded
 from analytics.why.told import room_of, told_nodes
 
 _NOW: Final = View()
@@ -28,8 +29,10 @@ def place(gang: Gang, stock: NodeStock) -> tuple[Finding, ...]:
       `all`. `when` is `now`; or `empty`, where GPUs are missing too, and waiting alone will never help.
       Where `drop` is `both`, so would have to be what NODE_UNAVAILABLE names. `waiting` is `helps` where
       the gang would have room, constraints and all, once others end; else `never`.
-    - OTHER_RESOURCE: there is room if CPU, memory and the like were not looked at.
-    - FRAGMENTATION: the free devices on nodes that it may use are enough in sum. GPU_SHORTAGE: they are not.
+    - OTHER_RESOURCE: there is room if CPU, memory and the like were not looked at. What is free of those is
+      an upper bound, so what is concluded of it holds whatever else there is.
+    - Else FRAGMENTATION: the free devices on nodes that it may use are enough in sum. GPU_SHORTAGE: they are
+      not.
 
     A finding is coarse where the search for unlike pods was given up: then no place is known, and none is
     proven missing.
@@ -37,6 +40,7 @@ def place(gang: Gang, stock: NodeStock) -> tuple[Finding, ...]:
     asked = Asked.of(gang)
     found = stock.answers.get(asked.name)
     if found is None:
+        stock.make_room()
         found = stock.answers[asked.name] = tuple(sorted(_findings(asked, stock), key=lambda one: one.order))
     return found
 
@@ -58,16 +62,17 @@ def _findings(asked: Asked, stock: NodeStock) -> Iterator[Finding]:
     if stays and not found:
         found = list(_both(asked, stock, shown))
     yield from found
-    other = _other_resource(asked, stock, shown)
+    blockers = () if stays else whose_end_helps(asked, stock)
+    other = _other_resource(asked, stock, shown, blockers)
     if other:
         yield other
+        return
     room = room_of(asked, stock)
     if room is None:
         # No GPUs are asked: what is missing can only be something else.
-        if not found and other is None:
+        if not found:
             yield _finding(Reason.OTHER_RESOURCE, shown, is_coarse=is_coarse)
         return
-    blockers = () if stays else whose_end_helps(asked, stock)
     reason = Reason.GPU_SHORTAGE if room["missing"] else Reason.FRAGMENTATION
     yield _finding(
         reason, {**shown, **room}, blockers=blockers, is_coarse=is_coarse, remedy=_REMEDIES[reason]
@@ -75,11 +80,14 @@ def _findings(asked: Asked, stock: NodeStock) -> Iterator[Finding]:
 
 
 def _never(shown: Mapping[str, Value], asked: Asked, stock: NodeStock) -> Finding:
+    borne = asked.wishing(everything_borne)
+    names, _ = _lacking(borne, stock, _HARDWARE)
+    lacks = {"resources": tuple(names), **never_enough(borne, stock, names)} if names else {}
     return _finding(
         Reason.NEVER_FITS,
-        {**shown, **(room_of(asked.wishing(everything_borne), stock, _HARDWARE) or {})},
+        {**shown, **(room_of(borne, stock, _HARDWARE) or {}), **lacks},
         blockers=tuple(each.blocker for each in barriers(asked, stock) if _matches_nothing(each, stock)),
-        remedy=_REMEDIES[Reason.NEVER_FITS],
+        remedy=_NEVER_BESIDE if names else _REMEDIES[Reason.NEVER_FITS],
     )
 
 
@@ -193,17 +201,46 @@ def _both(asked: Asked, stock: NodeStock, shown: Mapping[str, Value]) -> Iterato
     )
 
 
-def _other_resource(asked: Asked, stock: NodeStock, shown: Mapping[str, Value]) -> Finding | None:
+def _other_resource(
+    asked: Asked, stock: NodeStock, shown: Mapping[str, Value], blockers: tuple[Blocker, ...]
+) -> Finding | None:
     """Whether there is room but for CPU, memory and the like; the one that it is, where one alone is."""
-    names = sorted({name for part in asked.parts for name, _ in part.each.others})
-    if not names or not fits(asked, stock, _NOW._replace(others=False)):
+    names, drop = _lacking(asked, stock, _NOW)
+    if not names:
         return None
-    alone = [name for name in names if fits(asked, stock, _NOW._replace(others=name))]
     return _finding(
         Reason.OTHER_RESOURCE,
-        {**shown, "drop": "any" if alone else "all", "resources": tuple(alone or names)},
+        {
+            **shown,
+            "drop": drop,
+            "resources": tuple(names),
+            **stranded(asked, stock, names),
+        },
+        blockers=blockers,
         remedy=_REMEDIES[Reason.OTHER_RESOURCE],
     )
+
+
+def _lacking(asked: Asked, stock: NodeStock, view: View) -> tuple[Sequence[str], str]:
+    """
+    Of CPU, memory and the like those but for which there would be room; none where it is not about them.
+
+    `any`: without any one of them. `all`: without all of them, of which none is named in vain.
+    """
+
+    def has_room(without: Iterable[str]) -> bool:
+        return bool(fits(asked, stock, view._replace(left_out=frozenset(without))))
+
+    names = resources_of(asked)
+    if not names or not fits(asked, stock, view._replace(others=False)):
+        return (), ""
+    alone = [name for name in names if has_room([name])]
+    if alone:
+        return alone, "any"
+    for name in list(names):
+        fewer = [other for other in names if other != name]
+        names = fewer if has_room(fewer) else names
+    return names, "all"
 
 
 def _finding(
@@ -226,12 +263,13 @@ def _finding(
 
 # Nodes of which it is tried whether each is needed.
 _MOST_TRIED: Final = 12
+_NEVER_BESIDE: Final = "Ask for less CPU or memory with each GPU: no node has as much."
 _KINDS: Final = (BlockerKind.TAINT, BlockerKind.SELECTOR, BlockerKind.AFFINITY)
 _REMEDIES: Final = {
     Reason.NEVER_FITS: "Ask for fewer GPUs, for fewer on one node, or for nodes that the cluster has.",
     Reason.NODE_UNAVAILABLE: "Wait until the nodes take pods again, or ask the administrators when that is.",
     Reason.CONSTRAINT: "Drop one of the constraints named, or tolerate the taint.",
-    Reason.OTHER_RESOURCE: "Ask for less CPU or memory with each GPU.",
+    Reason.OTHER_RESOURCE: "Ask for less of it with each GPU, or wait until others on these nodes end.",
     Reason.FRAGMENTATION: "Ask for fewer GPUs on each node, or wait until one node has that many free.",
     Reason.GPU_SHORTAGE: "Wait until GPUs become free, or ask for fewer.",
 }

@@ -294,5 +294,5 @@ def _mixes(asked: Asked, lot: Lot, most: Pods, view: View) -> tuple[Pods, ...]:
         for part, one in zip(parts, asked.parts, strict=True):
             for name, count in one.each.others:
                 part[name] = count
-                room[name] = ANY if name == view.others else known.get(name, ANY)
+                room[name] = ANY if name in view.left_out else known.get(name, ANY)
     return mixes(room, parts, most)

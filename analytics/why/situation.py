@@ -120,7 +120,7 @@ def _of_state(situation: Situation) -> list[Finding]:
         blocker = Blocker(kind=BlockerKind.QUEUE, name=situation.stopped)
         found.append(_stated(Reason.HELD_BY_OWNER, evidence, "Ask who stopped the queue.", blocker))
     if situation.no_queue:
-        evidence = {"queue_kind": "Queue", "queue": situation.no_queue, "is": "doesn't exist"}
+        evidence = {"queue_kind": "Queue", "queue": situation.no_queue, "problem": "doesn't exist"}
         blocker = Blocker(kind=BlockerKind.QUEUE, name=situation.no_queue)
         remedy = "Name a queue that exists, or have this one made."
         found.append(_stated(Reason.MISCONFIGURED, evidence, remedy, blocker))

@@ -10,7 +10,12 @@ _GPU: Final = "nvidia.com/gpu"
 _NAMED: Final = 3
 _ASKED: Final = "asked_"
 _MEMORY: Final = "memory"
-_UNITS: Final[Mapping[str, str]] = {_GPU: "GPUs", "cpu": "CPUs", _MEMORY: "GiB of memory"}
+_STORAGE: Final = "ephemeral-storage"
+_UNITS: Final[Mapping[str, str]] = {
+    _GPU: "GPUs", "cpu": "CPUs", _MEMORY: "GiB of memory", _STORAGE: "GiB of local storage",
+    "pods": "places for pods",
+}  # fmt: skip
+_LACKING: Final[Mapping[str, str]] = {"cpu": "CPUs", _STORAGE: "local storage", "pods": "places for pods"}
 _IN_BYTES: Final = frozenset(
     {"asked", "nominal", "used", "available", "at_most", "missing", "borrowing_limit", "cohort_unused"}
 )
@@ -46,7 +51,7 @@ def _misconfigured(finding: Finding) -> str:
     if "volume_claim" in said:
         return f"The volume claim {said['volume_claim']} does not exist."
     if "queue_kind" in said:
-        return f"{said['queue_kind']} {said['queue']} {said['is']}."
+        return f"{said['queue_kind']} {said['queue']} {said['problem']}."
     if "denied_by" in said:
         return f"Its pods are refused by {said['denied_by']} {said['rule']}".rstrip() + "."
     if "device_class" in said:
@@ -59,6 +64,8 @@ def _never(finding: Finding) -> str:
     selectors = [one.name for one in finding.blockers if one.kind is BlockerKind.SELECTOR]
     if selectors:
         return f"It can never start: no node has {_names(selectors)}."
+    if "resources" in said:
+        return f"It can never start: {_never_beside(said)}."
     if "capacity" in said:
         flavor = f" of flavor {said['flavor']}" if "flavor" in said else ""
         most = f"its queue can have {said['capacity']} at most"
@@ -67,12 +74,13 @@ def _never(finding: Finding) -> str:
         return (
             f"It can never start: queue {said['queue']} has no quota for {said['resource']} where it may go."
         )
-    if "namespace_free" in said:
-        most = f"ResourceQuota {said['queue']} of its namespace allows {said['nominal']}"
-        return f"It can never start: it asks {_amount(said['asked'], unit)}, and {most}."
-    if "at_most" in said:
-        asked = f"{_amount(said['asked'], unit)}{_flavor(said)}"
-        return f"It can never start: it asks {asked}, and its queue can have {said['at_most']} at most."
+    if "namespace_free" in said or "at_most" in said:
+        most = (
+            f"ResourceQuota {said['queue']} of its namespace allows {said['nominal']}"
+            if "namespace_free" in said
+            else f"its queue can have {said['at_most']} at most"
+        )
+        return f"It can never start: it asks {_amount(said['asked'], unit)}{_flavor(said)}, and {most}."
     if "largest_free" in said and said.get("pods") == 1:
         largest = f"the largest node where it may run has {said['largest_free']}"
         return f"It can never start: it asks {_amount(said['asked'], unit)} on one node, and {largest}."
@@ -81,6 +89,15 @@ def _never(finding: Finding) -> str:
             f"It can never start: it asks {_amount(said['asked'], unit)}, more than there can ever be for it."
         )
     return _as_said("It can never start", finding)
+
+
+def _never_beside(said: Mapping[str, Value]) -> str:
+    """What of CPU, memory and the like there never is enough of."""
+    if "largest_has" in said:
+        has = f"the largest node where it may run has {_bare(said, 'largest_has')}"
+        return f"each pod asks {_beside(said, 'asked_each')}, and {has}"
+    little = _little_of(said["resources"])
+    return f"the nodes where it may run have too {little} for all of it at once"
 
 
 def _backoff(finding: Finding) -> str:
@@ -156,13 +173,13 @@ def _cohort(finding: Finding) -> str:
     >>> from analytics.why.reason import Source
     >>> told = {"queue": "nlp", "cohort": "all", "cohort_unused": 0, "missing": 8, "borrowing_limit": 0}
     >>> _cohort(Finding(reason=Reason.COHORT_EXHAUSTED, source=Source.QUOTA, evidence=told))
-    'Its cohort all as a whole has 0 GPUs left, 8 too few.'
+    'Cohort all, to which its queue belongs, has 0 GPUs left, 8 too few.'
     """
     said, unit = finding.evidence, _unit(finding)
     if "cohort_unused" in said:
         left = f"has {_amount(said['cohort_unused'], unit)}{_flavor(said)} left, {said['missing']} too few"
         if said.get("borrowing_limit") == 0:
-            return f"Its cohort {said['cohort']} as a whole {left}."
+            return f"Cohort {said['cohort']}, to which its queue belongs, {left}."
         return f"Its queue {said['queue']} would borrow, and cohort {said['cohort']} {left}."
     return "Its queue would borrow, and nobody has quota to lend."
 
@@ -204,17 +221,66 @@ def _constraint(finding: Finding) -> str:
 
 
 def _other(finding: Finding) -> str:
-    named = finding.evidence.get("resources")
+    """
+    What is short beside free GPUs, with the numbers of a node where that is seen.
+
+    >>> from analytics.why.reason import Source
+    >>> told = {"resources": ("cpu",), "node": "n1", "device": "nvidia.com/gpu", "free_devices": 8,
+    ...         "short_of": "cpu", "short_free": 12, "short_has": 128, "asked_each": 16}
+    >>> _other(Finding(reason=Reason.OTHER_RESOURCE, source=Source.PLACEMENT, evidence=told))
+    'Nodes with free GPUs lack CPUs: n1 has 8 GPUs free, but 12 of its 128 CPUs, and a pod asks 16.'
+    """
+    said = finding.evidence
+    named = said.get("resources")
     lacking = (
         list(named)
         if isinstance(named, tuple)
         else [
             name.removeprefix("nodes_short_of_")
-            for name in finding.evidence
+            for name in said
             if name.startswith("nodes_short_of_") and not name.endswith("/gpu")
         ]
     )
-    return f"Nodes with free GPUs lack {_names(lacking) or 'something else that it asks'}."
+    words = _names([_LACKING.get(name, name) for name in lacking])
+    told = f"Nodes with free GPUs lack {words or 'something else that it asks'}"
+    if "node" not in said:
+        return f"{told}."
+    devices = _amount(said["free_devices"], _UNITS.get(str(said["device"]), str(said["device"])))
+    free = (
+        f"at most {_bare(said, 'short_free_at_most')}"
+        if "short_free_at_most" in said
+        else _bare(said, "short_free")
+    )
+    of_all = f"{free} of its {_beside(said, 'short_has')}"
+    asks = f"a pod asks {_bare(said, 'asked_each')}"
+    return f"{told}: {said['node']} has {devices} free, but {of_all}, and {asks}."
+
+
+def _beside(said: Mapping[str, Value], name: str) -> str:
+    """An amount of what is short, with its unit."""
+    resource = str(said["short_of"])
+    unit = _UNITS.get(resource, resource)
+    return f"{_bare(said, name)} {'CPU' if (said[name], unit) == (1, 'CPUs') else unit}"
+
+
+def _bare(said: Mapping[str, Value], name: str) -> str:
+    """The same without."""
+    value = said[name]
+    if said["short_of"] in {_MEMORY, _STORAGE} and isinstance(value, int | float):
+        return f"{_gib(value)}"
+    return f"{value}"
+
+
+def _little_of(resources: Value) -> str:
+    """
+    Resources of which there is too little.
+
+    >>> _little_of(("cpu",)), _little_of(("memory",)), _little_of(("cpu", "memory"))
+    ('few CPUs', 'little memory', 'few CPUs or too little memory')
+    """
+    named = resources if isinstance(resources, tuple) else (str(resources),)
+    words = [_LACKING.get(name, name) for name in named]
+    return " or too ".join(f"{'few' if word.endswith('s') else 'little'} {word}" for word in words)
 
 
 def _fragmented(finding: Finding) -> str:
@@ -232,7 +298,8 @@ def _fragmented(finding: Finding) -> str:
 def _shortage(finding: Finding) -> str:
     said, unit = finding.evidence, _unit(finding)
     if "free" in said:
-        return f"It needs {_amount(said['asked'], unit)}, and {said['free']} are free where it may run."
+        free = f"{said['free'] or 'none'} {'is' if said['free'] == 1 else 'are'} free where it may run"
+        return f"It needs {_amount(said['asked'], unit)}, and {free}."
     return "No node has enough free GPUs for it."
 
 

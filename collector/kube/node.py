@@ -1,9 +1,10 @@
 """Nodes: their GPUs, taints and readiness."""
 
 import msgspec
+from msgspec import UNSET
 
 from collector.raw import Condition, Part, Quantities, RawObject, Taint
-from collector.wording import created, description, gpu_counts, taints
+from collector.wording import created, description, gpu_counts, other_milli, taints
 from domain.facts import Fact, ObjectKind
 from domain.objects import Node
 
@@ -37,5 +38,6 @@ def facts(raw: RawNode, observed_ms: int) -> list[Fact]:
         unschedulable=bool(raw.spec.unschedulable),
         ready=next(ready, None) or "",
         taints=taints(raw.spec.taints),
+        other_allocatable=other_milli(raw.status.allocatable) or UNSET,
     )
     return [creation, description(raw, creation, body)]

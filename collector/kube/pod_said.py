@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from collector.kai.pod_words import kai_pod_group, kai_queue, kai_requests
 from collector.kube.placement import placement_of
-from collector.kube.requests import effective_gpu_requests
+from collector.kube.requests import effective_gpu_requests, effective_other_requests
 from collector.raw import Part, PodSpec, Strings, references, strings
 from collector.remembered import Remembered
 from collector.wording import body_text, owners_of
@@ -42,6 +42,7 @@ class Asked(msgspec.Struct, frozen=True, gc=False):
     written: msgspec.Raw
     spec: PodSpec
     gpu_requests: Resources
+    other_requests: Resources
     placement: Placement | None
     sidecars: frozenset[str | None]
 
@@ -91,6 +92,7 @@ def _asked(before: Said | None, written: msgspec.Raw) -> tuple[Asked, str]:
         written=written,
         spec=spec,
         gpu_requests=effective_gpu_requests(spec),
+        other_requests=effective_other_requests(spec),
         placement=placement_of(spec),
         sidecars=frozenset(
             [one.name for one in spec.init_containers or () if one.restart_policy == "Always"]
@@ -152,6 +154,7 @@ def _body(
         claims=tuple(_claims(spec, claims)),
         yunikorn=yunikorn_task(labels, annotations, spec),
         placement=asked.placement,
+        other_requests=asked.other_requests,
     )
 
 

@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from analytics.why.timeline import NOT_EVALUATED
 from api.answers import ListQuestion, Record
 from domain.errors import UsageError
 from service import words
@@ -48,6 +49,9 @@ _STRETCHES = (
     field("in the way", "blocker"),
     field("source", "source", wide=True),
 )
+_ENDED = "ended"
+# How time is told in which nobody looked for a reason.
+_WORDS = {NOT_EVALUATED: "before anybody looked why"}
 # Of many holders the largest are told; all of them in wide and in JSON.
 _HOLDERS_TOLD = 10
 # Of a long course the last stretches are told; all of them in wide and in JSON.
@@ -108,10 +112,12 @@ def _uid_of(reader: Reader, named: str, as_of_ms: int | None, cluster: list[str]
 
 
 def _tell(found: Record, *, wide: bool) -> None:
-    waited = words.duration(found["in_state_seconds"])
+    since = words.duration(found["in_state_seconds"])
+    stands = f"ended {since} ago" if found["state"] == _ENDED else f"{found['state']} for {since}"
     queue = f" in queue {found['queue']}" if found["queue"] else ""
+    gpus = found["requested_gpus"]
     typer.echo(f"{found['namespace']}/{found['name']}: {found['verdict']}")
-    typer.echo(f"{found['state']} for {waited}{queue}, asks {words.number(found['requested_gpus'])} GPUs")
+    typer.echo(f"{stands}{queue}, asks {words.number(gpus)} {'GPU' if gpus == 1 else 'GPUs'}")
     primary = found["primary"]
     if primary is None:
         return
@@ -182,7 +188,8 @@ def _tell_timeline(found: Record, *, wide: bool) -> None:
         return
     waited = sum(one["hours"] for one in found["hours_by_reason"])
     parts = ", ".join(
-        f"{words.duration(one['hours'] * 3600)} {one['reason']}" for one in found["hours_by_reason"]
+        f"{words.duration(one['hours'] * 3600)} {_WORDS.get(one['reason'], one['reason'])}"
+        for one in found["hours_by_reason"]
     )
     typer.echo(f"\nWaited {words.duration(waited * 3600)} so far: {parts}")
     timeline = found["timeline"] if wide else found["timeline"][-_STRETCHES_TOLD:]

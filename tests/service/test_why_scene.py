@@ -158,8 +158,8 @@ def test_what_a_queue_or_a_workload_says_anew_of_itself_changes_the_answer() -> 
 def test_no_scene_rests_on_what_is_written_beside_lives() -> None:
     """What is told of starts is read anew, and of the facts only bodies: their newest number is compared."""
     questions = (
-        why_sql.NODES, why_sql.HOLDS, why_sql.HELD_BY_QUEUE, why_sql.FLAVORS, why_sql.QUEUES, why_sql.NAMES,
-        why_sql.OWNERS, why_sql.WAITING_FOR_QUOTA, why_sql.ADMITTED, TERMS_AND_USES,
+        why_sql.NODES, why_sql.HOLDS, why_sql.BESIDE, why_sql.HELD_BY_QUEUE, why_sql.FLAVORS, why_sql.QUEUES,
+        why_sql.NAMES, why_sql.OWNERS, why_sql.WAITING_FOR_QUOTA, why_sql.ADMITTED, TERMS_AND_USES,
     )  # fmt: skip
     asked = {word for sql in questions for word in sql.split()}
     beside = {*derived.TABLES, "transition", "event_sighting", "measurement", "gpu_sample", "queue_position"}

@@ -217,7 +217,7 @@ def _victims(count: int) -> Finding:
 
 
 def _of_queue(told: re.Match[str]) -> Finding:
-    evidence: dict[str, Value] = {"queue_kind": told["kind"], "queue": told["queue"], "is": told["why"]}
+    evidence: dict[str, Value] = {"queue_kind": told["kind"], "queue": told["queue"], "problem": told["why"]}
     blocker = Blocker(kind=BlockerKind.QUEUE, name=told["queue"])
     if told["why"] == "is stopped":
         return Finding(

@@ -9,13 +9,17 @@ from hypothesis import strategies as st
 from analytics.why.nodes import Gang, Hold, Node, NodeStock, PodSet
 from domain.placement import Placement, Rule, Toleration
 
-GPU, SLICE, CPU = "nvidia.com/gpu", "nvidia.com/mig-1g.10gb", "cpu"
+GPU, SLICE, CPU, MEMORY = "nvidia.com/gpu", "nvidia.com/mig-1g.10gb", "cpu", "memory"
 TAINTS = ("pool=h100:NoSchedule", "spot=yes:NoExecute")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Machine:
-    """A node: devices of each kind, what holders have of them, and CPUs; None where those are not known."""
+    """
+    A node: devices of each kind, what holders have of them, and CPUs and memory; None where not known.
+
+    With each device its holder has `beside` CPUs and as much memory. Others have `cpus_held`, `memory_held`.
+    """
 
     name: str
     zone: str
@@ -26,17 +30,27 @@ class Machine:
     held: tuple[tuple[str, str, int], ...]
     cpus: int | None
     cpus_held: int
+    memory: int | None = None
+    memory_held: int = 0
+    beside: int = 0
 
     def free(self) -> dict[str, int]:
         left = dict(self.devices)
         for _, resource, count in self.held:
             left[resource] -= count
+        beside = self.beside * sum(count for _, _, count in self.held)
         if self.cpus is not None:
-            left[CPU] = self.cpus - self.cpus_held
+            left[CPU] = self.cpus - self.cpus_held - beside
+        if self.memory is not None:
+            left[MEMORY] = self.memory - self.memory_held - beside
         return left
 
+    def others(self) -> dict[str, int]:
+        has = {CPU: self.cpus, MEMORY: self.memory}
+        return {name: count for name, count in has.items() if count is not None}
+
     def emptied(self) -> "Machine":
-        return replace(self, held=(), cpus_held=0)
+        return replace(self, held=(), cpus_held=0, memory_held=0)
 
     def without(self, uids: set[str]) -> "Machine":
         return replace(self, held=tuple(hold for hold in self.held if hold[0] not in uids))
@@ -53,6 +67,7 @@ class Want:
     pods: int
     devices: Mapping[str, int]
     cpus: int = 0
+    memory: int = 0
     model: str = ""
     zones: tuple[str, ...] | None = None
     bears: frozenset[str] = frozenset()
@@ -75,7 +90,11 @@ class Want:
         )
 
     def asks(self) -> dict[str, int]:
-        return {**self.devices, **({CPU: self.cpus} if self.cpus else {})}
+        return {**self.devices, **self.others()}
+
+    def others(self) -> dict[str, int]:
+        asks = {CPU: self.cpus, MEMORY: self.memory}
+        return {name: count for name, count in asks.items() if count}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,15 +155,20 @@ class Scene:
                 taints=tuple(sorted(m.taints)),
                 allocatable=m.devices,
                 capacity=m.devices,
-                free={name: count for name, count in m.free().items() if name != CPU},
+                free={name: count for name, count in m.free().items() if name in m.devices},
                 schedulable=m.up,
-                others={} if m.cpus is None else {CPU: m.cpus},
-                others_free={} if m.cpus is None else {CPU: m.cpus - m.cpus_held},
+                others=m.others(),
+                others_free={name: count for name, count in m.free().items() if name in m.others()},
             )
             for m in self.machines
         ]
         holds = [
-            Hold(workload_uid=uid, node=m.name, devices={resource: count})
+            Hold(
+                workload_uid=uid,
+                node=m.name,
+                devices={resource: count},
+                others={CPU: count * m.beside, MEMORY: count * m.beside},
+            )
             for m in self.machines
             for uid, resource, count in m.held
         ]
@@ -155,7 +179,7 @@ class Scene:
             PodSet(
                 pods=want.pods,
                 devices=want.devices,
-                others={CPU: want.cpus} if want.cpus else {},
+                others=want.others(),
                 placement=Placement(
                     labels={"model": want.model} if want.model else {},
                     terms=()
@@ -172,7 +196,7 @@ class Scene:
 
 def _rest(name: str) -> int:
     """What a machine has of a resource that it says nothing of: CPUs for everybody, devices for nobody."""
-    return 1000 if name == CPU else 0
+    return 1000 if name in {CPU, MEMORY} else 0
 
 
 def toleration(taint: str) -> Toleration:
@@ -192,7 +216,11 @@ def machines(draw: st.DrawFn, name: str) -> Machine:
             left -= count
     if slices and draw(st.booleans()):
         held.append(("h5", SLICE, 1))
-    cpus = draw(st.sampled_from([None, 4, 8]))
+    beside = draw(st.sampled_from([0, 0, 1]))
+    taken = beside * sum(count for _, _, count in held)
+    cpus, memory = draw(st.sampled_from([None, 4, 8])), draw(st.sampled_from([None, None, 6, 8]))
+    if min(cpus or taken, memory or taken) < taken:
+        beside = taken = 0
     return Machine(
         name=name,
         zone=draw(st.sampled_from(["a", "a", "b"])),
@@ -202,7 +230,10 @@ def machines(draw: st.DrawFn, name: str) -> Machine:
         devices={GPU: gpus, SLICE: slices},
         held=tuple(held),
         cpus=cpus,
-        cpus_held=0 if cpus is None else draw(st.integers(0, cpus)),
+        cpus_held=0 if cpus is None else draw(st.integers(0, cpus - taken)),
+        memory=memory,
+        memory_held=0 if memory is None else draw(st.sampled_from([0, memory - taken])),
+        beside=beside,
     )
 
 
@@ -214,7 +245,8 @@ def wants(draw: st.DrawFn) -> Want:
     return Want(
         pods=draw(st.integers(1, 3)),
         devices=devices,
-        cpus=draw(st.sampled_from([0, 0, 2, 4])),
+        cpus=draw(st.sampled_from([0, 0, 2, 4, 4])),
+        memory=draw(st.sampled_from([0, 0, 3])),
         model=draw(st.sampled_from(["", "", "", "a100", "h100", "h200"])),
         zones=draw(st.sampled_from([None, None, None, ("a",), ("b",), ("b", "c")])),
         bears=frozenset(draw(st.sampled_from([(), (), TAINTS[:1], TAINTS]))),

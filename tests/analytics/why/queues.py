@@ -13,6 +13,8 @@ from domain.metric import Row
 
 GPU, CPU = "nvidia.com/gpu", "cpu"
 FLAVORS = ("a100", "h100")
+# Where CPUs have flavors of their own, they have this one.
+PLAIN = "plain"
 Kind = tuple[str, str]
 
 
@@ -89,23 +91,33 @@ class Site:
     def flavors(self, queue: str) -> list[str]:
         return [flavor for flavor in FLAVORS if (flavor, GPU) in self.terms.get(queue, {})]
 
+    def groups(self, queue: str) -> list[tuple[list[str], list[str]]]:
+        """Resources that come from one flavor, each group with its flavors."""
+        has = {kind for kind in self.terms.get(queue, {}) if kind[0] != PLAIN}
+        together = sorted({resource for _, resource in has})
+        plain = sorted({r for f, r in self.terms.get(queue, {}) if f == PLAIN})
+        return [(together, self.flavors(queue)), *([(plain, [PLAIN])] if plain else [])]
+
     def assigned(self, request: Request) -> dict[Kind, int] | None:
-        """What the request takes: each set of pods the first flavor with enough of both resources."""
+        """What the request takes: each set of pods the first flavor with enough of all of each group."""
         taken: dict[Kind, int] = {}
         for ask in request.pod_sets:
-            for flavor in self.flavors(request.queue):
-                more = {(flavor, name): amount for name, amount in ask.amounts.items() if amount}
-                tried = self.with_use(request.queue, taken).with_use(request.queue, more)
-                if (ask.flavors is None or flavor in ask.flavors) and not any(
-                    tried.broken(request.queue, kind) for kind in more
-                ):
-                    taken = {
-                        kind: taken.get(kind, 0) + more.get(kind, 0)
-                        for kind in dict.fromkeys((*taken, *more))
-                    }
-                    break
-            else:
-                return None
+            for resources, flavors in self.groups(request.queue):
+                asked = {name: ask.amounts[name] for name in resources if ask.amounts.get(name)}
+                for flavor in flavors if asked else ():
+                    more = {(flavor, name): amount for name, amount in asked.items()}
+                    tried = self.with_use(request.queue, taken).with_use(request.queue, more)
+                    if (ask.flavors is None or flavor in ask.flavors) and not any(
+                        tried.broken(request.queue, kind) for kind in more
+                    ):
+                        taken = {
+                            kind: taken.get(kind, 0) + more.get(kind, 0)
+                            for kind in dict.fromkeys((*taken, *more))
+                        }
+                        break
+                else:
+                    if asked:
+                        return None
         return taken
 
     # What the product is given.
@@ -155,6 +167,9 @@ def sites(draw: st.DrawFn) -> Site:
 
     both = draw(st.sampled_from([(GPU,), (GPU,), (GPU, CPU)]))
     found = {name: terms(draw(st.sampled_from([FLAVORS[:1], FLAVORS, FLAVORS])), both) for name in parents}
+    # Kueue's queues may have CPUs in a group of their own.
+    if CPU not in both and draw(st.booleans()):
+        found = {name: own | terms((PLAIN,), (CPU,)) for name, own in found.items()}
     for name in cohorts:
         if draw(st.booleans()):
             found[name] = terms(draw(st.sampled_from([FLAVORS[:1], FLAVORS])), (GPU,))
@@ -172,7 +187,9 @@ def requests(draw: st.DrawFn, site: Site) -> Request:
     asks = tuple(
         PodSetAsk(
             amounts={GPU: draw(st.integers(1, 6))} | ({CPU: draw(st.integers(0, 6))} if has_cpu else {}),
-            flavors=draw(st.sampled_from([None, None, frozenset(FLAVORS[:1]), frozenset(FLAVORS[1:])])),
+            flavors=draw(
+                st.sampled_from([None, None, frozenset([FLAVORS[0], PLAIN]), frozenset([FLAVORS[1], PLAIN])])
+            ),
         )
         for _ in range(draw(st.sampled_from([1, 1, 2])))
     )

@@ -10,9 +10,20 @@ from analytics.why.nodes import Gang, Hold, NodeStock, PodSet
 from analytics.why.placement import place
 from analytics.why.reason import Blocker, BlockerKind, Finding, Reason
 from domain.placement import Placement
-from tests.analytics.why.clusters import CPU, GPU, TAINTS, Machine, Scene, Want, scenes, toleration
+from tests.analytics.why.clusters import (
+    CPU,
+    GPU,
+    MEMORY,
+    TAINTS,
+    Machine,
+    Scene,
+    Want,
+    scenes,
+    toleration,
+)
 
 R = Reason
+HELD = {R.OTHER_RESOURCE, R.FRAGMENTATION, R.GPU_SHORTAGE}
 
 
 def machine(name: str = "n1", **differs: object) -> Machine:
@@ -88,9 +99,9 @@ def expected(scene: Scene) -> set[Reason]:
         found.add(R.CONSTRAINT)
     if stays and not found:
         found = {R.NODE_UNAVAILABLE, R.CONSTRAINT}
-    if any(want.cpus for want in scene.wants) and scene.changed(cpus=0).places():
+    if scene.changed(cpus=0, memory=0).places():
         found.add(R.OTHER_RESOURCE)
-    if any(want.devices for want in scene.wants):
+    elif any(want.devices for want in scene.wants):
         found.add(R.GPU_SHORTAGE if is_short(scene) else R.FRAGMENTATION)
     return found or {R.OTHER_RESOURCE}
 
@@ -143,6 +154,33 @@ def ways_out(scene: Scene, finding: Finding) -> Iterator[Scene]:
         yield without(scene, finding.blockers)
 
 
+def check_lacking(scene: Scene, finding: Finding) -> None:
+    """Without what is named there is room: without any one of it, or without all, and not without less."""
+    if "resources" not in finding.evidence:
+        # No GPUs are asked, and all that could be missing is.
+        assert not any(want.devices for want in scene.wants)
+        return
+    names, drop = finding.evidence["resources"], finding.evidence["drop"]
+    assert isinstance(names, tuple)
+    fields = {CPU: "cpus", MEMORY: "memory"}
+    each = [scene.changed(**{fields[name]: 0}).places() for name in fields]
+    assert names == tuple(n for n, helps in zip(fields, each, strict=True) if helps or drop == "all")
+    assert any(each) == (drop == "any")
+    told = finding.evidence
+    if "node" in told:
+        (node,) = [one for one in scene.machines if one.name == told["node"]]
+        free, short = node.free(), str(told["short_of"])
+        assert free[str(told["device"])] == told["free_devices"] != 0
+        per_unit = 1000 if short == CPU else 1
+        assert free[short] == float(str(told["short_free"])) * per_unit
+        assert node.others()[short] == float(str(told["short_has"])) * per_unit
+        assert any(
+            want.asks().get(short) == float(str(told["asked_each"])) * per_unit and want.takes(node)
+            for one in scene.wants
+            for want in one.one_flavor()
+        )
+
+
 def check(scene: Scene) -> None:
     found = answer(scene)
     assert set(found) == expected(scene), found
@@ -157,13 +195,13 @@ def check(scene: Scene) -> None:
             both = found[R.NODE_UNAVAILABLE].blockers + found[R.CONSTRAINT].blockers
             assert without(scene, both).emptied().places(), (finding, scene)
         if reason is R.OTHER_RESOURCE:
-            assert scene.changed(cpus=0).places() or set(found) == {R.OTHER_RESOURCE}
-        if reason in {R.FRAGMENTATION, R.GPU_SHORTAGE} and finding.blockers:
+            check_lacking(scene, finding)
+        if reason in HELD and finding.blockers:
             assert without(scene, finding.blockers).places(), (finding, scene)
             named = {blocker.name for blocker in finding.blockers}
             # At most five hold anything: so few that none is named in vain.
             assert not any(scene.after(named - {one}).places() for one in named), (finding, scene)
-        if reason in {R.FRAGMENTATION, R.GPU_SHORTAGE} and not finding.blockers:
+        if reason in HELD and not finding.blockers:
             # Nobody's end helps: something else is in the way as well.
             assert not scene.after({"h1", "h2", "h3", "h4", "h5"}).places(), (finding, scene)
 
@@ -285,32 +323,6 @@ def test_too_few_in_sum_are_a_shortage() -> None:
     assert [found[R.GPU_SHORTAGE].evidence[name] for name in ("free", "missing", "fits_pods")] == [2, 2, 1]
     # Either of the two who hold something makes room by itself.
     assert len(found[R.GPU_SHORTAGE].blockers) == 1
-
-
-def test_gpus_beside_no_cpu_wait_for_the_other_resource() -> None:
-    busy = machine(cpus=8, cpus_held=6)
-    found = answer(Scene(machines=(busy,), wants=(Want(pods=1, devices={GPU: 4}, cpus=4),)))
-    assert list(found) == [R.OTHER_RESOURCE, R.FRAGMENTATION]
-    assert found[R.OTHER_RESOURCE].evidence["resources"] == (CPU,)
-
-
-def test_of_cpu_and_memory_the_one_that_is_short_is_named_or_both() -> None:
-    def short_of(cpu: int, memory: int) -> tuple[object, object]:
-        (node,) = Scene(machines=(machine(),), wants=()).stock().nodes
-        node = replace(node, others={CPU: 8, "memory": 8}, others_free={CPU: cpu, "memory": memory})
-        gang = Gang(pod_sets=(PodSet(pods=2, devices={GPU: 2}, others={CPU: 2, "memory": 2}),))
-        told = next(one for one in place(gang, NodeStock([node])) if one.reason is R.OTHER_RESOURCE).evidence
-        return told["resources"], told["drop"]
-
-    assert short_of(3, 4) == ((CPU,), "any")
-    assert short_of(4, 3) == (("memory",), "any")
-    assert short_of(3, 3) == ((CPU, "memory"), "all")
-
-
-def test_cpus_that_are_not_known_keep_nobody_away() -> None:
-    assert (
-        answer(Scene(machines=(machine(cpus=None),), wants=(Want(pods=1, devices={GPU: 4}, cpus=400),))) == {}
-    )
 
 
 def test_pods_of_one_domain_do_not_stand_in_two() -> None:

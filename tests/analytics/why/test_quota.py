@@ -7,15 +7,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analytics.fairness.kueue_tree import QueueQuota, QuotaTree
-from analytics.why.ceilings import Ceiling, of_kai, of_namespace, of_volcano, within
 from analytics.why.quota import Demand, PodSetAsk, Request, check, takes
-from analytics.why.reason import BlockerKind, Finding, Reason
-from domain.objects import KaiQueue, ResourceFlavor, ResourceQuota, VolcanoQueue
+from analytics.why.reason import Finding, Reason
+from domain.objects import ResourceFlavor
 from domain.placement import Placement, Rule, Toleration
-from domain.quantity import Quota
 from tests.analytics.why.queues import GPU, Site, Terms, requests, sites
 
 R = Reason
+ROUNDS = 4
 
 
 def single(site: Site, queue: str, flavor: str, asked: int) -> tuple[Finding, ...]:
@@ -80,10 +79,18 @@ def admits(site: Site, request: Request) -> None:
     assert quota.admits(request) == site.assigned(request)
     findings = quota.findings(request)
     assert (findings == ()) == (site.assigned(request) is not None)
-    # Several sets on several flavors: with more of one the first set may take what the second needs.
-    is_simple = len(request.pod_sets) == 1 or len(site.flavors(request.queue)) == 1
-    if findings and findings[0].reason is not R.NEVER_FITS and is_simple:
-        assert without(site, findings, 20).quota().findings(request) == (), findings
+    # Several sets on several flavors: with more of one the first set may take what the second needs of CPUs,
+    # which are short only then. Once nothing that is named is in the way, it is let in.
+    rounds = 1 if len(request.pod_sets) == 1 or len(site.flavors(request.queue)) == 1 else ROUNDS
+    for _ in range(rounds):
+        if findings and findings[0].reason is not R.NEVER_FITS:
+            site = without(site, findings, 20)
+            assert (site.quota().findings(request) == ()) == (site.assigned(request) is not None)
+            findings = site.quota().findings(request)
+            if not findings:
+                break
+    else:
+        assert not findings or findings[0].reason is R.NEVER_FITS, findings
 
 
 @given(sites(), st.sampled_from(["a100", "h100"]), st.integers(1, 9))
@@ -252,75 +259,3 @@ def test_a_flavor_takes_pods_by_the_labels_that_it_has() -> None:
     ]  # fmt: skip
     own = ResourceFlavor(node_labels={}, taints=("pool=h100:NoSchedule",), topology="", tolerations=bears)
     assert takes(None, own)
-
-
-def test_a_resource_quota_is_exhausted_or_never_enough() -> None:
-    quotas = {"proj": ResourceQuota(hard={GPU: Quota.of("16")}), "cpus": ResourceQuota(hard={})}
-    ceilings = list(of_namespace(quotas, used={GPU: 12_000}))
-    assert within({GPU: 4_000}, ceilings) == ()
-    [short], [never] = (within({GPU: asked}, ceilings) for asked in (8_000, 17_000))
-    assert (short.reason, short.evidence["missing"], short.blockers[0].name) == (
-        R.QUOTA_EXHAUSTED,
-        4_000,
-        "proj",
-    )
-    assert short.evidence["namespace_free"] == 4_000
-    assert (short.blockers[0].kind, never.reason, never.evidence["missing"]) == (
-        BlockerKind.OBJECT,
-        R.NEVER_FITS,
-        1_000,
-    )
-
-
-def test_of_several_limits_all_that_bind_are_named() -> None:
-    limits = [
-        Ceiling(holder=name, resource=GPU, most=most, used=8)
-        for name, most in (("a", 10), ("b", 9), ("c", 99))
-    ]
-    (found,) = within({GPU: 4}, limits)
-    assert [blocker.name for blocker in found.blockers] == ["a", "b"]
-
-
-def gpus(written: int) -> dict[str, Quota]:
-    return {GPU: Quota.of(written)}
-
-
-def test_a_capability_binds_with_all_that_is_below_it() -> None:
-    def queue(parent: str, **limits: int) -> VolcanoQueue:
-        of = {
-            name: gpus(limits[name]) if name in limits else {}
-            for name in ("capability", "deserved", "guarantee")
-        }
-        return VolcanoQueue(weight=1, parent=parent, reclaimable=True, **of)
-
-    queues = {
-        "root": queue(""),
-        "org": queue("root", capability=16),
-        "team": queue("org"),
-        "lab": queue("org"),
-        "kept": queue("root", guarantee=20),
-    }
-    used = {"team": 4_000, "lab": 8_000}
-    assert list(of_volcano("team", GPU, queues, used=used)) == [
-        Ceiling(holder="org", resource=GPU, most=16_000, used=12_000)
-    ]
-    # 30 there are; 20 of them are promised to `kept`.
-    (org,) = [
-        one for one in of_volcano("team", GPU, queues, used=used, offered=30_000) if one.holder == "org"
-    ]
-    assert org.most == 10_000
-
-
-def test_a_limit_of_kai_binds_and_its_quota_only_what_cannot_be_preempted() -> None:
-    def queue(parent: str, quota: object, limit: object) -> KaiQueue:
-        of = [Quota.unlimited() if one == -1 else Quota.of(one) for one in (quota, limit)]  # type: ignore[arg-type]
-        return KaiQueue(parent=parent, priority=None, quota=of[0], limit=of[1], over_quota_weight_milli=1000)
-
-    queues = {"dep": queue("", 8, -1), "q": queue("dep", 4, 6)}
-    used = {"q": 2_000}
-    assert [(one.holder, one.most) for one in of_kai("q", queues, used=used)] == [("q", 6_000)]
-    strict = of_kai("q", queues, used=used, within_quota=True)
-    assert [(one.holder, one.most, one.used) for one in strict] == [
-        ("q", 4_000, 2_000),
-        ("dep", 8_000, 2_000),
-    ]
