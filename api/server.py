@@ -11,7 +11,7 @@ from starlette.types import ASGIApp
 
 from domain.errors import UnreachableError
 
-_START_SECONDS = 20.0
+_START_SECONDS = 60.0
 _DRAIN_SECONDS = 10
 
 

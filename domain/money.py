@@ -293,10 +293,22 @@ class PriceBook:
         if not found:
             message = (
                 f"price book: no price for model {sku.gpu_model!r}, flavor {sku.flavor!r}, pool {sku.pool!r},"
-                f" {sku.capacity_type} at {format_instant(at_ms)}; add a row that holds then"
+                f" {sku.capacity_type} at {format_instant(at_ms)}{self._last(sku, at_ms)};"
+                " add a row that holds then"
             )
             raise PolicyError(message)
         return max(found, key=lambda price: (price.rank(), sorted(price.node_labels), price.conditions[1:]))
+
+    def _last(self, sku: Sku, at_ms: int) -> str:
+        """When the last one that was for it ended, as the end of a purchase's years; empty where none was."""
+        ended = [
+            price.valid_to_ms
+            for price in self.prices
+            if price.valid_to_ms is not None
+            and price.valid_to_ms <= at_ms
+            and price.holds(sku, price.valid_to_ms - 1)
+        ]
+        return f" (the last one ended at {format_instant(max(ended))})" if ended else ""
 
     def changes_ms(self) -> list[int]:
         """Every instant at which a price may change."""

@@ -1,6 +1,8 @@
 """What is learnt of closed months: found, numbered, and kept until an open month books it."""
 
 import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -11,6 +13,7 @@ from analytics.chargeback.month_statement import MonthStatement
 from domain.tenant import Tenancy
 from domain.window import CLOCK_SKEW_MS, MS_PER_HOUR
 from service import unbooked
+from service.forgotten_months import exchanged, forgotten_in
 from service.refresh import JOB
 from service.settlement import settled
 from service.statements import called_by, closed_statement
@@ -18,7 +21,7 @@ from store import statements as kept
 from store.embedded import Store
 from store.facts import unseen
 from store.retention import dropped_until
-from store.statements import Correction
+from store.statements import ClosedMonth, Correction
 
 log = logging.getLogger("gpuledger.corrections")
 
@@ -98,6 +101,15 @@ shares as (
     where start_ms < $end_ms and until_ms > $start_ms
 ),
 
+sharing as (
+    select bit_xor(hash(cluster, pool, entity, team)) as mark, count(*) as rows
+    from (
+        select distinct cluster, pool, entity, team
+        from team_share_span
+        where start_ms < $end_ms and until_ms > $start_ms
+    ) as shared
+),
+
 evicted as (
     select bit_xor(hash(cluster, workload_uid, at_ms, preemptor_uid)) as mark, count(*) as rows
     from eviction
@@ -112,10 +124,10 @@ told as (
 
 select concat_ws(
     ' ', held.mark, held.rows, owners.mark, owners.rows, caused.mark, caused.rows, known_late.mark,
-    known_late.rows, there.mark, there.rows, shares.mark, shares.rows, evicted.mark, evicted.rows,
-    told.mark, told.rows
+    known_late.rows, there.mark, there.rows, shares.mark, shares.rows, sharing.mark, sharing.rows,
+    evicted.mark, evicted.rows, told.mark, told.rows
 ) as basis
-from held, owners, caused, known_late, there, shares, evicted, told
+from held, owners, caused, known_late, there, shares, sharing, evicted, told
 """
 
 
@@ -173,10 +185,22 @@ def note_basis(store: Store, statement: MonthStatement, now_ms: int) -> None:
 
 def note_left(store: Store) -> None:
     """Note what is left of closed months after facts of them were dropped, for later looks."""
+    _of_left(store, unbooked.look)
+
+
+@contextmanager
+def unlearnt(store: Store) -> Iterator[None]:
+    """What changes meanwhile, as a name that becomes another word, is nothing that is learnt."""
+    _of_left(store, unbooked.look)
+    yield
+    _of_left(store, unbooked.note_anew)
+
+
+def _of_left(store: Store, note: Callable[[Store, ClosedMonth, str], None]) -> None:
     dropped_ms = dropped_until(store)
     for head in kept.closed_months(store):
         if dropped_ms > head.start_ms and not behind(store, head.end_ms):
-            unbooked.look(store, head, _basis(store, head.start_ms, head.end_ms))
+            note(store, head, _basis(store, head.start_ms, head.end_ms))
 
 
 def settled_anew(store: Store, tenancy: Tenancy, closed: MonthStatement) -> tuple[list[Line], str]:
@@ -188,8 +212,8 @@ def settled_anew(store: Store, tenancy: Tenancy, closed: MonthStatement) -> tupl
 
 
 def said(store: Store, tenancy: Tenancy, closed: MonthStatement) -> list[Line]:
-    """A closed month as it was closed, and all that was learnt of it since; teams called as now."""
-    own = [line for line in closed.lines if line.about is None]
+    """A closed month as it was closed, and all that was learnt of it since; teams and users called as now."""
+    own = exchanged((line for line in closed.lines if line.about is None), forgotten_in(store, closed))
     for each in kept.corrections(store):
         if each.month == closed.month:
             own += booked(decode_lines(each.content), month=each.month, number=each.number, day="")

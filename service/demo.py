@@ -36,10 +36,14 @@ _MEASURE_SELDOM_SECONDS = 3600
 
 @dataclass(frozen=True, slots=True)
 class _Scene:
-    """What the demo shows: a clock to answer by and, when it is played, who moves it once all is up."""
+    """
+    What the demo shows: a clock to answer by and, when it is played, who moves it once all is up.
+
+    `play` is given what tells the last instant that was measured.
+    """
 
     clock: Clock
-    play: Callable[[], Player] | None = None
+    play: Callable[[Callable[[], int]], Player] | None = None
 
 
 def demo(  # noqa: PLR0913 - what the command line offers
@@ -109,7 +113,9 @@ def demo(  # noqa: PLR0913 - what the command line offers
                 ),
             )
             shown.callback(children.end_all, {"dashboard": dashboard})
-            player = shown.enter_context(scene.play()) if scene.play is not None else None
+            measurer = runtime.measurer
+            play_on = None if scene.play is None else scene.play(lambda: measurer.measured_ms)
+            player = None if play_on is None else shown.enter_context(play_on)
             _show(runtime, dashboard, player, stop=stop, say=say)
 
 
@@ -189,7 +195,7 @@ def _played_fortnight(store: Store, say: Callable[[str], None], *, speed: float,
         f" {perf_counter() - began:.1f} s; keeping the books. The rest is played {speed:g} times as fast"
     )
 
-    def play() -> Player:
+    def play(_: Callable[[], int]) -> Player:
         # Only now does its time run: to keep the books of the history takes a while.
         return Player(feed, PlayClock.before(end_ms, SystemClock(), length_ms=length_ms, speed=speed))
 
@@ -202,10 +208,11 @@ def _played(store: Store, folder: Path, *, speed: float, length_ms: int) -> _Sce
     feed = Feed.of(folder, Intake(CLUSTER, store, store.known(CLUSTER)))
     feed.advance(clock.end_ms - length_ms)
 
-    def play() -> Player:
-        # Only now does its time run: what is played is not over before somebody can look.
+    def play(measured: Callable[[], int]) -> Player:
+        # Only now does its time run: what is played is not over before somebody can look. What is so short
+        # that it is measured a few times only waits for that.
         late = PlayClock.before(clock.end_ms, SystemClock(), length_ms=length_ms, speed=speed)
-        return Player(feed, late)
+        return Player(feed, late, measured=measured)
 
     return _Scene(feed, play)
 

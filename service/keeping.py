@@ -15,11 +15,13 @@ from collector.replay import replay
 from collector.translator import TRANSLATORS
 from collector.unpacking import CarefulFile
 from domain.errors import StoreError, UsageError
+from service.corrections import unlearnt
 from service.forgotten import Forgotten
+from service.forgotten_months import forget_in_months, named_in_months
 from service.orders import Handler
 from service.recovery import backup_file, backups, journals
 from service.settings import Settings
-from store import adoption, forgetting, retention
+from store import adoption, forgetting, retention, statements
 from store.embedded import Store
 from store.limits import size_bytes
 
@@ -100,12 +102,15 @@ class Keeper:
         # A file that is no store is noticed now, and an old one brought to the newest schema.
         Store.open(incoming).close()
         with self._alone():
+            before = statements.closed_months(self._store)
             aside = self._exchange(incoming, alone=nullcontext)
             again = self._forget_again()
-        told = f"{source} is in place; what was there before is {aside}"
-        return (
-            f"{told}; {again:,} names that were forgotten since were forgotten in it too" if again else told
-        )
+            there = {head.sha256 for head in statements.closed_months(self._store)}
+        signed = [f"{head.month} (sha256 {head.sha256})" for head in before if head.sha256 not in there]
+        told = [f"{source} is in place; what was there before is {aside}"]
+        told += [f"{again:,} names that were forgotten since were forgotten in it too"] if again else []
+        told += [f"closed months that it does not have are there: {', '.join(signed)}"] if signed else []
+        return "; ".join(told)
 
     def rebuild(self) -> str:
         """
@@ -150,7 +155,7 @@ class Keeper:
             raise StoreError(message)
         with self._alone():
             instead = self.forgotten.add(name)
-            rows = forgetting.forget(self._store, name, instead, labels=self.forgotten.labels)
+            rows, months = self._forget(name, instead)
             self._leave_nothing_in_free_blocks()
             entries = sum(
                 self._rewrite(path, name)
@@ -167,6 +172,7 @@ class Keeper:
         elsewhere = forgetting.elsewhere(self._store, name)
         told = [f"{name} is {instead} now; {rows:,} descriptions were changed"]
         told += [f"{reports:,} weekly reports were removed"] if reports else []
+        told += [f"{months:,} closed months are signed with it and keep it"] if months else []
         told += [
             f"{count:,} {place} hold it within something else"
             for place, count in (*elsewhere.items(), ("entries of the journal", entries))
@@ -202,16 +208,24 @@ class Keeper:
             self._renewed()
         return f"{cluster} has ended with its last reading: {rows:,} facts say so"
 
+    def _forget(self, name: str, instead: str) -> tuple[int, int]:
+        """Let a word stand for a name; gives how many descriptions changed, and closed months have it."""
+        # First, so that closed months know the word whenever the books have it.
+        months = forget_in_months(self._store, name, instead)
+        with unlearnt(self._store):
+            rows = forgetting.forget(self._store, name, instead, labels=self.forgotten.labels)
+        return rows, months
+
     def _forget_again(self) -> int:
         """Take names out that were forgotten after this store was copied; gives how many."""
         labels = self.forgotten.labels
         names = {
             name: instead
-            for name in forgetting.names(self._store, labels)
+            for name in forgetting.names(self._store, labels) | named_in_months(self._store)
             if (instead := self.forgotten.instead_of(name)) is not None
         }
         for name, instead in names.items():
-            forgetting.forget(self._store, name, instead, labels=labels)
+            self._forget(name, instead)
         if names:
             self._leave_nothing_in_free_blocks()
             self._renewed()

@@ -36,6 +36,11 @@ class Measurer:
     # Of metrics that are measured less often than at each tick.
     _slow: dict[str, list[Measurement]] = field(default_factory=dict, init=False)
 
+    @property
+    def measured_ms(self) -> int:
+        """The last instant of which everything was measured and published; 0 before the first."""
+        return self._last_ms or 0
+
     def tick(self) -> int:
         """
         Measure every metric that is exported; gives the number of series.

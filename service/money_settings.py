@@ -19,13 +19,14 @@ from analytics.chargeback.statement import Billing
 from domain.calendar import billing_zone
 from domain.errors import PolicyError, SettingsError, UsageError
 from domain.money import CapacityType, Currency, Price, PriceBook
-from domain.window import parse_instant, to_ms
+from domain.window import MS_PER_HOUR, format_instant, parse_instant, to_ms
 from service.setting_types import Section
 
 _TABLE_SUFFIXES = frozenset({".csv"})
 _TEXT_SUFFIXES = frozenset({".yaml", ".yml"})
 # 365.25 days, as a year is over four of them.
 _HOURS_A_YEAR = 8766
+_MOST_YEARS = 100
 _DEFAULTS = Agreement()
 # As fine as budgets tell a price. Over four years a GPU is written off to a hundredth of a cent.
 _AMORTISED_TO = Decimal("0.000000001")
@@ -77,8 +78,8 @@ class PriceSettings(Section):
     A row of the price book, as `domain.money.Price`. A date begins with its day in the billing zone.
 
     What was bought has `purchase` per GPU and the `years` over which it is written off, evenly by the hour,
-    in the place of `list`; `running` is what a GPU-hour costs beside, such as power and space. The price
-    holds until `valid_to`, however many years that are.
+    in the place of `list`; `running` is what a GPU-hour costs beside, such as power and space. Such a price
+    ends with its years, or before them at `valid_to`.
     """
 
     valid_from: Since
@@ -104,8 +105,10 @@ class PriceSettings(Section):
         given = [_decimal(row.get(name) or 0) for name in ("purchase", "years", "running")]
         purchase, years, running = given
         finite = all(each.is_finite() for each in given)
-        if "list" in row or not (finite and purchase > 0 and years > 0 and running >= 0):
-            message = "either list, or purchase and years above 0 and, if at all, running"
+        if "list" in row or not (finite and purchase > 0 and 0 < years <= _MOST_YEARS and running >= 0):
+            message = (
+                f"either list, or purchase and years above 0 (at most {_MOST_YEARS}) and, if at all, running"
+            )
             raise ValueError(message)
         try:
             hourly = (purchase / (years * _HOURS_A_YEAR) + running).quantize(_AMORTISED_TO)
@@ -122,6 +125,7 @@ class PriceSettings(Section):
             PolicyError: an amount or its time makes no sense.
             UsageError: an instant is none.
         """
+        from_ms = _instant_ms(self.valid_from, zone)
         return Price(
             listed=self.list,
             contracted=self.contracted,
@@ -132,10 +136,24 @@ class PriceSettings(Section):
             mig_profile=self.mig_profile,
             capacity_type=self.capacity_type,
             node_labels=frozenset(self.node_labels.items()),
-            valid_from_ms=_instant_ms(self.valid_from, zone),
-            valid_to_ms=None if self.valid_to is None else _instant_ms(self.valid_to, zone),
+            valid_from_ms=from_ms,
+            valid_to_ms=self._to_ms(from_ms, zone),
             note=self._note(),
         )
+
+    def _to_ms(self, from_ms: int, zone: tzinfo) -> int | None:
+        until_ms = None if self.valid_to is None else _instant_ms(self.valid_to, zone)
+        if self.purchase is None or self.years is None:
+            return until_ms
+        paid_ms = from_ms + int(self.years * _HOURS_A_YEAR * MS_PER_HOUR)
+        if until_ms is not None and until_ms > paid_ms:
+            message = (
+                f"price from {format_instant(from_ms)}: its purchase is written off at"
+                f" {format_instant(paid_ms)}, after {self.years:f} years; expected valid_to then or earlier,"
+                " and a row of its own for what comes later"
+            )
+            raise PolicyError(message)
+        return paid_ms if until_ms is None else until_ms
 
     def _note(self) -> str:
         if self.purchase is None or self.years is None:

@@ -7,7 +7,7 @@ known. A sample that was made for it ends where both clocks meet; a recorded one
 
 import logging
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
@@ -16,13 +16,15 @@ from collector.dcgm.answers import Part
 from collector.intake import Intake
 from collector.recording import Reading, deliver, readings
 from domain.errors import ProductError
-from domain.window import Clock
+from domain.window import MS_PER_SECOND, Clock
 from service.gpu_metrics import keep_parts
 from store.embedded import Store
 
 log = logging.getLogger("gpuledger.play")
 
 _STEP_SECONDS = 0.2
+# So much of the machine's time may be played that is not measured yet.
+_AHEAD_SECONDS = 4.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,12 +140,17 @@ class Player:
     Moves a feed along with a clock, from a thread, up to the clock's end.
 
     Use it as a context. `error` is what stopped it before its end.
+
+    Args:
+        measured: the last instant of which everything was measured. Where measuring takes long the time of
+            the sample waits for it, so that nothing comes and goes unseen; by default it waits for nothing.
     """
 
-    def __init__(self, feed: Feed, clock: PlayClock) -> None:
+    def __init__(self, feed: Feed, clock: PlayClock, *, measured: Callable[[], int] | None = None) -> None:
         self.error: ProductError | None = None
         self._feed = feed
         self._clock = clock
+        self._measured = measured
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="play")
 
@@ -162,7 +169,19 @@ class Player:
     def _run(self) -> None:
         try:
             while self._feed.now_ms() < self._clock.end_ms and not self._stopping.wait(_STEP_SECONDS):
-                self._feed.advance(self._clock.now_ms())
+                self._feed.advance(self._now_ms())
         except ProductError as error:
             log.exception("the sample cannot be played on")
             self.error = error
+
+    def _now_ms(self) -> int:
+        clock, now_ms = self._clock, self._clock.now_ms()
+        if self._measured is None:
+            return now_ms
+        latest_ms = self._measured() + round(_AHEAD_SECONDS * MS_PER_SECOND * clock.speed)
+        if now_ms <= latest_ms:
+            return now_ms
+        # It goes on from here, and does not run after what was missed.
+        left_ms = clock.end_ms - latest_ms
+        self._clock = PlayClock.before(clock.end_ms, clock.machine, length_ms=left_ms, speed=clock.speed)
+        return latest_ms

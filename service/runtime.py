@@ -316,9 +316,12 @@ class Runtime:
         now_ms = SystemClock().now_ms()
         self._collectors.check_credentials(now_ms)
         with self._measuring:
-            if self.settings.keeping.retention is not None and self._first_cut.was_refreshed:
-                # What is dropped cannot be booked any more.
-                find_corrections(self.store, self.answers.tenancy, now_ms=now_ms)
+            if self.settings.keeping.retention is not None:
+                # What is dropped cannot be booked any more, and what is in no book yet holds booking up.
+                if not self._disk_is_full:
+                    self.measurer.tick()
+                if self._first_cut.was_refreshed:
+                    find_corrections(self.store, self.answers.tenancy, now_ms=now_ms)
             dropped = self._keeper.drop_old(now_ms)
             note_left(self.store)
             rewritten = self.store.put_in_order()

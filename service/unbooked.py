@@ -35,14 +35,23 @@ def look(store: Store, head: ClosedMonth, basis: str) -> None:
     Args:
         basis: what the month rests on now.
     """
-    dropped_ms, before = dropped_until(store), kept.left(store).get(head.month)
-    [row] = store.rows(_HELD, {"start_ms": head.start_ms, "end_ms": head.end_ms})
-    now = Left(month=head.month, dropped_ms=dropped_ms, basis=basis, held=int(str(row["held"])))
+    now, before = _now(store, head, basis), kept.left(store).get(head.month)
     if before is None:
         kept.note_left(store, now)
-    elif (before.dropped_ms, before.basis) != (dropped_ms, basis):
-        learnt = before.dropped_ms == dropped_ms
+    elif (before.dropped_ms, before.basis) != (now.dropped_ms, basis):
+        learnt = before.dropped_ms == now.dropped_ms
         kept.note_left(store, now, learnt=learnt, unbooked=now.held - before.held if learnt else 0)
+
+
+def note_anew(store: Store, head: ClosedMonth, basis: str) -> None:
+    """Note what a month rests on now as what it rested on before: nothing was learnt."""
+    kept.note_left(store, _now(store, head, basis))
+
+
+def _now(store: Store, head: ClosedMonth, basis: str) -> Left:
+    [row] = store.rows(_HELD, {"start_ms": head.start_ms, "end_ms": head.end_ms})
+    dropped_ms, held = dropped_until(store), int(str(row["held"]))
+    return Left(month=head.month, dropped_ms=dropped_ms, basis=basis, held=held)
 
 
 def untold(store: Store) -> list[str]:

@@ -47,6 +47,7 @@ _SAID: Final = tuple(
         "month_correction",
         "month_basis",
         "month_left",
+        "month_user",
     )
 )
 

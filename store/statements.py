@@ -80,6 +80,14 @@ on conflict do update set
     unbooked = case when told_in = '' or not $learnt then unbooked else 0 end + $unbooked::hugeint,
     told_in = case when $learnt then '' else told_in end
 """
+_REWRITE: Final = """
+update month_correction set content = $content where month = $month and number = $number
+"""
+_FORGET_USER: Final = """
+insert into month_user (month, place, instead) values ($month, $place, $instead)
+on conflict do update set instead = excluded.instead
+"""
+_FORGOTTEN: Final = "select place, instead from month_user where month = $month"
 _TELL_LEFT: Final = "update month_left set told_in = $month where times > 0 and told_in = ''"
 
 
@@ -195,6 +203,25 @@ def correct(engine: Engine, correction: Correction) -> bool:
     values = {name: getattr(correction, name) for name in ("month", "number", "found_ms", "content")}
     with engine.transaction() as connection:
         return bool(connection.execute(_CORRECT, values).fetchall())
+
+
+def rewrite(engine: Engine, correction: Correction) -> None:
+    """Put other content in the place of a correction's, in which a name is another word."""
+    values = {name: getattr(correction, name) for name in ("month", "number", "content")}
+    with engine.transaction() as connection:
+        connection.execute(_REWRITE, values)
+
+
+def forget_user(engine: Engine, month: str, place: int, instead: str) -> None:
+    """Note which word stands for a user of a closed month, whose bytes keep the name."""
+    with engine.transaction() as connection:
+        connection.execute(_FORGET_USER, {"month": month, "place": place, "instead": instead})
+
+
+def forgotten_users(engine: Engine, month: str) -> dict[int, str]:
+    """The words that stand for users of a closed month, by the place of the name in its bytes."""
+    rows: Sequence[dict[str, Any]] = [_any(row) for row in engine.rows(_FORGOTTEN, {"month": month})]
+    return {row["place"]: row["instead"] for row in rows}
 
 
 def bases(engine: Engine) -> dict[str, tuple[str, int]]:

@@ -5,15 +5,18 @@ from collections.abc import Iterator
 
 import duckdb
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from store import engine
 from store.embedded import Store
 from store.migrate import migrate
 
+# How long examples take tells of the machine, not of us.
+settings.register_profile(
+    "work", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
+)
 # In CI the examples are the same each time, so that a red run can be repeated.
-settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
-settings.register_profile("work", deadline=None, print_blob=True)
+settings.register_profile("ci", settings.get_profile("work"), derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") == "true" else "work")
 
 

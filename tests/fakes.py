@@ -1,5 +1,6 @@
 """Parts that stand in for real ones in tests."""
 
+import threading
 from dataclasses import dataclass, field
 
 from domain.facts import (
@@ -17,7 +18,11 @@ from domain.facts import (
 
 @dataclass(slots=True)
 class MemorySink:
-    """Keeps the facts of one cluster in lists; what it knows is made from them, as in the store."""
+    """
+    Keeps the facts of one cluster in lists; what it knows is made from them, as in the store.
+
+    `troubles` are all that marks ever told, in order.
+    """
 
     transitions: list[Transition] = field(default_factory=list)
     descriptions: list[Description] = field(default_factory=list)
@@ -26,6 +31,8 @@ class MemorySink:
     objects: dict[str, ObjectState] = field(default_factory=dict)
     marks: dict[ObjectKind, SourceMark] = field(default_factory=dict)
     batches: int = 0
+    troubles: list[str] = field(default_factory=list)
+    lock: threading.RLock = field(default_factory=threading.RLock)
 
     def known(self, cluster: str) -> Known:  # noqa: ARG002 - it keeps one cluster only
         """As the store's: keys and bodies of objects that are not gone."""
@@ -38,12 +45,14 @@ class MemorySink:
         return known
 
     def append(self, batch: Batch) -> int:
-        """Keep a batch."""
-        self.transitions += batch.transitions
-        self.descriptions += batch.descriptions
-        self.events += batch.events
-        self.set_aside += batch.set_aside
-        self.objects |= batch.objects
-        self.marks |= batch.marks
-        self.batches += 1
+        """Keep a batch; whoever holds the lock while looking sees all of it or nothing, as in the store."""
+        with self.lock:
+            self.transitions += batch.transitions
+            self.descriptions += batch.descriptions
+            self.events += batch.events
+            self.set_aside += batch.set_aside
+            self.objects |= batch.objects
+            self.marks |= batch.marks
+            self.troubles += [mark.last_error for mark in batch.marks.values() if mark.last_error]
+            self.batches += 1
         return len(batch)

@@ -21,11 +21,13 @@ class FakeAlertmanager:
     headers: list[dict[str, str]] = field(default_factory=list)
     paths: list[str] = field(default_factory=list)
     came: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
+    waited_for: int = 0
 
-    def wait(self, seconds: float = 10.0) -> list[Json]:
+    def wait(self, seconds: float = 60.0) -> list[Json]:
         """The alerts of the next request that was not waited for."""
         assert self.came.acquire(timeout=seconds), "nobody told anything"
-        return self.heard[-1]
+        self.waited_for += 1
+        return self.heard[self.waited_for - 1]
 
 
 @contextmanager

@@ -24,6 +24,10 @@ PODS = "/api/v1/pods"
 NODES = "/api/v1/nodes"
 WORKLOADS = "/apis/kueue.x-k8s.io/v1beta2/workloads"
 START_MS = parse_instant("2026-05-04T09:00:00Z")
+# Nobody waits so long but for what does not come: on a loaded machine a thread may stand for seconds.
+PATIENCE_SECONDS = 120.0
+# Between questions over HTTP: who asks all the time leaves little of it for what is waited for.
+ASKS_EVERY_SECONDS = 0.2
 # As the product's, but with delays that a test can wait for.
 QUICK = Pace(first_delay_seconds=0.01, longest_delay_seconds=0.05, probe_seconds=0.05, flush_seconds=0.01)
 
@@ -53,10 +57,12 @@ class Reading:
     errors: list[BaseException] = field(default_factory=list)
 
     def mark(self, kind: ObjectKind = ObjectKind.POD) -> SourceMark:
-        return self.sink.marks[kind]
+        with self.sink.lock:
+            return self.sink.marks[kind]
 
     def has_mark(self, kind: ObjectKind, last_error: str) -> bool:
-        mark = self.sink.marks.get(kind)
+        with self.sink.lock:
+            mark = self.sink.marks.get(kind)
         return (
             mark is not None
             and mark.last_error.startswith(last_error)
@@ -64,15 +70,17 @@ class Reading:
         )
 
     def of(self, uid: str, moment: Moment) -> list[Transition]:
-        return [one for one in list(self.sink.transitions) if (one.uid, one.moment) == (uid, moment)]
+        with self.sink.lock:
+            return [one for one in self.sink.transitions if (one.uid, one.moment) == (uid, moment)]
 
     def live(self) -> set[str]:
-        return {uid for uid, state in dict(self.sink.objects).items() if state.gone_ms is None}
+        with self.sink.lock:
+            return {uid for uid, state in self.sink.objects.items() if state.gone_ms is None}
 
 
-def until(holds: Callable[[], bool], *, seconds: float = 10.0, pause: float = 0.005) -> None:
+def until(holds: Callable[[], bool], *, pause: float = 0.005) -> None:
     """Wait for something that threads bring about, looking after each pause."""
-    give_up, never = monotonic() + seconds, threading.Event()
+    give_up, never = monotonic() + PATIENCE_SECONDS, threading.Event()
     while not holds():
         assert monotonic() < give_up, "it did not come about in time"
         never.wait(pause)
@@ -116,7 +124,7 @@ def reading(
         yield live
     finally:
         stop.set()
-        thread.join(10)
+        thread.join(PATIENCE_SECONDS)
     assert not thread.is_alive()
     if sink is None:
         assert errors == []

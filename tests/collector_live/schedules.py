@@ -131,7 +131,7 @@ class Play:
 
     def settle(self) -> None:
         """Wait until every kind was read up to what was let out, by a watch that still follows."""
-        until(lambda: all(self._is_settled(kind) for kind in self.kinds), seconds=20, pause=0.001)
+        until(lambda: all(self._is_settled(kind) for kind in self.kinds), pause=0.001)
 
     def end_watch(self, path: str, how: Callable[[str], None]) -> None:
         """End the open watches of a kind; another one is due."""
@@ -185,7 +185,7 @@ def falls_silent(play: Play, path: str) -> None:
     play.cluster.silence(path)
     play.cluster.let_out(path, play.clock.at_ms, most=play.chance.randrange(30))
     opened = play.cluster.opened(path)
-    until(lambda: play.cluster.opened(path) > opened, seconds=20, pause=0.001)
+    until(lambda: play.cluster.opened(path) > opened, pause=0.001)
     play.cluster.silence(path, silent=False)
 
 

@@ -72,7 +72,7 @@ def test_a_server_that_is_not_there_is_unreachable() -> None:
 
 def test_a_silent_stream_is_given_up_after_its_time(cluster: FakeCluster) -> None:
     connection = connected(cluster)
-    stream = connection.stream(PODS, WATCH, read_seconds=0.05)
+    stream = connection.stream(PODS, WATCH, read_seconds=0.5)  # its head must come within that too
     with pytest.raises(UnreachableError, match="silent"):
         list(stream)
     connection.release(stream)
@@ -109,7 +109,7 @@ def test_a_line_without_end_is_given_up() -> None:
 
 def test_a_line_that_is_cut_off_is_not_given(cluster: FakeCluster) -> None:
     connection = connected(cluster)
-    stream = connection.stream(PODS, WATCH, read_seconds=10)
+    stream = connection.stream(PODS, WATCH, read_seconds=60)
     lines = iter(stream)
     cluster.send_line(PODS, b"whole")
     assert next(lines) == b"whole"
@@ -121,7 +121,7 @@ def test_a_line_that_is_cut_off_is_not_given(cluster: FakeCluster) -> None:
 
 def test_closing_the_connection_wakes_a_reader_and_ends_all_use(cluster: FakeCluster) -> None:
     connection = connected(cluster)
-    stream = connection.stream(PODS, WATCH, read_seconds=60)
+    stream = connection.stream(PODS, WATCH, read_seconds=90)
     reading = threading.Event()
 
     def read() -> None:
@@ -131,9 +131,9 @@ def test_closing_the_connection_wakes_a_reader_and_ends_all_use(cluster: FakeClu
 
     thread = threading.Thread(target=read, daemon=True)
     thread.start()
-    assert reading.wait(5)
+    assert reading.wait(60)
     connection.close()
-    thread.join(5)
+    thread.join(60)
     assert not thread.is_alive()
     with pytest.raises(UnreachableError, match="closed"):
         connection.get(PODS, {})

@@ -142,7 +142,8 @@ def test_an_event_from_before_the_list_leads_to_a_new_list(cluster: FakeCluster)
 
 
 def test_a_watch_that_gets_bookmarks_no_more_is_given_up(cluster: FakeCluster) -> None:
-    with reading(cluster, pace=replace(QUICK, bookmark_seconds=0.1)) as live:
+    # Long enough that the first watch is closed by us, and not given up while this thread stands.
+    with reading(cluster, pace=replace(QUICK, bookmark_seconds=1.5)) as live:
         until(lambda: cluster.open_watches(PODS) > 0)
         cluster.bookmark(PODS)
         until(lambda: live.has_mark(ObjectKind.POD, ""))

@@ -3,7 +3,6 @@
 import os
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import time
@@ -14,6 +13,8 @@ from pathlib import Path
 import pytest
 import requests
 from playwright.sync_api import Browser, ConsoleMessage, Page, Request, expect, sync_playwright
+
+from tests.e2e.processes import free_ports
 
 ROOT = Path(__file__).resolve().parents[2]
 CHROMIUM = "/usr/bin/chromium"
@@ -27,14 +28,14 @@ ARGS = [
     "--disable-sync",
 ]
 PATIENCE_MS = 60_000
-START_SECONDS = 90
+START_SECONDS = 240
 # Streamlit asks for these below a page's own address first, then below the root.
 PROBES = re.compile(r"/(_stcore/(health|host-config))$")
 
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.slow,
-    pytest.mark.timeout(300),
+    pytest.mark.timeout(600),
     pytest.mark.skipif(
         not shutil.which("chromium") and os.environ.get("CI") != "true",  # in CI a missing browser fails
         reason="no chromium here: apt-get install chromium",
@@ -68,15 +69,9 @@ class Visit:
         assert self.outside == []
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 @pytest.fixture(scope="module")
 def demo() -> Iterator[Demo]:
-    port, dashboard_port = free_port(), free_port()
+    port, dashboard_port = free_ports(2)
     command = [sys.executable, "-m", "service.cli", "demo", "--sample", "small"]
     command += ["--port", str(port), "--dashboard-port", str(dashboard_port)]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
@@ -90,7 +85,7 @@ def demo() -> Iterator[Demo]:
             yield found
         finally:
             process.terminate()
-            process.wait(timeout=30)
+            process.wait(timeout=60)
 
 
 def wait_until_up(address: str, process: subprocess.Popen[bytes]) -> None:
@@ -126,7 +121,7 @@ def visit(browser: Browser) -> Iterator[Visit]:
 
 
 def longest_waiting(demo: Demo) -> dict[str, str]:
-    reply = requests.get(f"{demo.api}/workloads?sort=-queue_wait_seconds&page_size=1", timeout=30)
+    reply = requests.get(f"{demo.api}/workloads?sort=-queue_wait_seconds&page_size=1", timeout=60)
     row: dict[str, str] = reply.json()["rows"][0]
     return row
 

@@ -214,7 +214,7 @@ def test_a_full_cluster_with_nobody_waiting_is_no_trouble(page: str, open_site: 
 def test_a_report_answers_over_http(name: str, rows: Rows) -> None:
     assert REPORTS[name].question
     with store_of(rows) as store, serving(store) as url:
-        reply = requests.get(f"{url}/api/v1/reports/{name}", timeout=30)
+        reply = requests.get(f"{url}/api/v1/reports/{name}", timeout=60)
     assert reply.status_code == 200, reply.text
     document = reply.json()
     assert document["lead"]

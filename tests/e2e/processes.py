@@ -1,22 +1,37 @@
 """Real processes of the product and of Prometheus, on free ports of this machine."""
 
+import os
 import signal
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self, TypeVar
 
 import requests
 
-# On a loaded machine with two cores; it takes some 8 s on an idle one.
-READY_SECONDS = 90.0
+# On a machine with two cores and ten times the load; it takes some 8 s on an idle one.
+READY_SECONDS = 240.0
 END_SECONDS = 60.0
 Found = TypeVar("Found")
+# Where a kernel's own ports begin at 32,768, as by default.
+_PORTS = range(20_000, 32_000)
+
+
+def _own_ports() -> Iterator[int]:
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    own = _PORTS[worker::workers]
+    # Another run on this machine begins elsewhere.
+    first = os.getpid() * 97 % len(own)
+    return iter([*own[first:], *own[:first]])
+
+
+_ports = _own_ports()
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,16 +138,23 @@ def answers(url: str) -> bool | None:
 
 def fetch(url: str, **parameters: str) -> requests.Response:
     """The answer, which must be a success."""
-    reply = requests.get(url, params=parameters, timeout=30)
+    reply = requests.get(url, params=parameters, timeout=60)
     assert reply.status_code == 200, f"{url}: {reply.status_code} {reply.text[:500]}"
     return reply
 
 
 def free_ports(number: int) -> list[int]:
-    """Ports that nobody listens on now."""
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(number)]
-    try:
-        return [int(one.getsockname()[1]) for one in sockets]
-    finally:
-        for one in sockets:
-            one.close()
+    """
+    Ports that nobody listens on now, and that nobody is given by chance until we do.
+
+    Below those that a kernel hands out, to whoever asks for any and to each connection; each worker of
+    a test run looks in a part of its own, and never gives a port twice.
+    """
+    found: list[int] = []
+    for port in _ports:
+        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            found.append(port)
+        if len(found) == number:
+            return found
+    message = f"no {number} free ports are left between {_PORTS.start} and {_PORTS.stop}"
+    raise AssertionError(message)

@@ -145,7 +145,7 @@ def test_an_alertmanager_that_was_away_for_three_minutes_resolves_nothing(tmp_pa
         out_and_back(tmp_path, told, away_seconds=180)
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(400)
 def test_a_dead_ledger_is_missed_within_four_messages_and_resolves_nothing_over_a_weekend(
     tmp_path: Path,
 ) -> None:

@@ -12,7 +12,7 @@ import pytest
 from sample_data.generate import END
 from tests.e2e.processes import Demo, demo, fetch
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
 
 @pytest.fixture(scope="module")

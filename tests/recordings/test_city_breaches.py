@@ -21,7 +21,8 @@ from domain.window import MS_PER_SECOND, Window
 from store.embedded import Store
 from tests.shared import shared
 
-pytestmark = pytest.mark.recordings
+# Whoever asks first for the store of `city` imports it, and whoever asks meanwhile waits.
+pytestmark = [pytest.mark.recordings, pytest.mark.timeout(600)]
 
 PROMISE_S = 320
 _SERIES = re.compile(

@@ -15,7 +15,8 @@ from service.kueue_checks import ours_of, series_in
 from store.embedded import Store
 from tests.shared import shared
 
-pytestmark = pytest.mark.recordings
+# Whoever asks first for the store of `city` imports it, and whoever asks meanwhile waits.
+pytestmark = [pytest.mark.recordings, pytest.mark.timeout(600)]
 
 # Kueue counts what its cache holds, which follows the objects with a delay of its own. Of the figures that
 # differ at the very instant, more than half are equal within half a second.

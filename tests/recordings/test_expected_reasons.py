@@ -16,7 +16,8 @@ from store.embedded import Store
 from tests.recordings.comparing import ground_truth, rows, show
 from tests.recordings.expected import IDLE, SETTLES_SECONDS, expected, texts
 
-pytestmark = pytest.mark.recordings
+# Whoever asks first for the store of `city` imports it, and whoever asks meanwhile waits.
+pytestmark = [pytest.mark.recordings, pytest.mark.timeout(600)]
 
 RECORDINGS = ("native", "kueue", "volcano", "city")
 STRETCHES = """

@@ -37,7 +37,7 @@ SAMPLE_SECONDS = 65.0
 QUIET_SECONDS = 960.0
 HALF_LIFE = timedelta(days=7)
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ STAMP_SECONDS = 1.0
 WRITE_SECONDS = 0.3
 DETAIL_EVERY = 10
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,15 +87,18 @@ class Site:
 
 
 @contextmanager
-def site(file: Path | None, *fakes: FakeAlertmanager, at_minute: float = 0) -> Iterator[Site]:
-    """From a start of the service to its stop."""
-    urls = [{"url": fake.url, "timeout": "1s"} for fake in fakes]
+def site(
+    file: Path | None, *fakes: FakeAlertmanager, at_minute: float = 0, announces: bool = True
+) -> Iterator[Site]:
+    """From a start of the service to its stop; without announcing, the test itself sends."""
+    urls = [{"url": fake.url, "timeout": "1m"} for fake in fakes]
     settings = AlertingSettings.model_validate({"alertmanagers": urls})
     store, clock = Store.open(file), Clock(START + round(at_minute * MINUTE))
     answers = Answers(store, Tenancy(), Policy(), clock)
     links = Links(dashboard_url="https://gpu.example/tools/fair", runbooks_url="https://book.example")
     alerting = Alerting(answers, settings, links=links, every=timedelta(seconds=15), clock=clock)
-    alerting.start()
+    if announces:
+        alerting.start()
     try:
         yield Site(store, settings, clock, alerting, answers)
     finally:
@@ -228,7 +231,7 @@ def test_every_alertmanager_is_told_and_a_dead_one_holds_up_none(fake: FakeAlert
 
 def test_one_that_does_not_answer_is_told_later_and_sounds_an_alarm(fake: FakeAlertmanager) -> None:
     fake.status = 503
-    with site(None, fake) as here:
+    with site(None, fake, announces=False) as here:
         announcer = here.alerting._announcers[0]
         here.measured(0, {RED: 400.0})
         here.measured(1, {RED: 460.0})

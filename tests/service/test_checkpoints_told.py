@@ -21,7 +21,7 @@ from service.first_cut import FirstCut
 from service.runtime import Runtime
 from service.settings_file import load_settings
 from store.embedded import Store
-from tests.collector_live.running import PODS, until
+from tests.collector_live.running import ASKS_EVERY_SECONDS, PODS, until
 from tests.fake_cluster import FakeCluster
 from tests.service.test_live_runtime import kubeconfig
 
@@ -102,17 +102,17 @@ class Site:
                     f"{self.runtime.url}/api/v1/checkpoints",
                     json={"namespace": "red", **body},
                     headers={"Authorization": f"Bearer {bearer}"},
-                    timeout=20,
+                    timeout=60,
                 )
             )
             return answers[-1].status_code != 503
 
-        until(is_known, seconds=30, pause=0.2)
+        until(is_known, pause=ASKS_EVERY_SECONDS)
         return answers[-1]
 
     def get(self, path: str) -> Any:
         headers = {"Authorization": "Bearer for programs"}
-        return requests.get(f"{self.runtime.url}/api/v1/{path}", headers=headers, timeout=20).json()
+        return requests.get(f"{self.runtime.url}/api/v1/{path}", headers=headers, timeout=60).json()
 
     def ago(self, minutes: float) -> str:
         return format_instant(self.now_ms - round(minutes * MS_PER_MINUTE))
@@ -182,7 +182,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         )
         with Runtime(settings) as runtime:
             made = Site(runtime, cluster, now_ms)
-            until(lambda: len(made.get("workloads")["rows"]) == 2, seconds=30)
+            until(lambda: len(made.get("workloads")["rows"]) == 2, pause=ASKS_EVERY_SECONDS)
             yield made
 
 
@@ -220,11 +220,11 @@ def test_foreign_work_looks_like_none_and_a_token_of_a_team_reads_nothing(site: 
     assert site.tell("guessed", pod="a").status_code == 401
     headers = {"Authorization": "Bearer of red"}
     assert (
-        requests.get(f"{site.runtime.url}/api/v1/workloads", headers=headers, timeout=20).status_code == 401
+        requests.get(f"{site.runtime.url}/api/v1/workloads", headers=headers, timeout=60).status_code == 401
     )
     finance = {"X-Forwarded-User": "f", "X-Forwarded-Groups": "money", "X-Gpuledger-Proxy-Secret": BETWEEN_US}
     url, body = f"{site.runtime.url}/api/v1/checkpoints", {"namespace": "red", "pod": "a"}
-    assert requests.post(url, json=body, headers=finance, timeout=20).status_code == 403
+    assert requests.post(url, json=body, headers=finance, timeout=60).status_code == 403
     assert site.ago(10) not in dict(site.saved("uid-a"))
 
 
@@ -253,7 +253,7 @@ def test_a_page_of_another_site_cannot_tell(site: Site) -> None:
         f"{site.runtime.url}/api/v1/checkpoints",
         data='{"namespace": "red", "pod": "a"}',
         headers={"Authorization": "Bearer of red", "Content-Type": "text/plain"},
-        timeout=20,
+        timeout=60,
     )
     assert reply.status_code == 400
     assert "expected application/json" in reply.json()["detail"]
@@ -273,7 +273,7 @@ def test_an_instant_at_which_it_cannot_have_been_made_is_counted_and_not_kept(si
 
 
 def test_a_metric_and_an_annotation_of_another_key_tell_of_checkpoints(site: Site) -> None:
-    until(lambda: bool(site.saved("uid-b")), seconds=20)
+    until(lambda: bool(site.saved("uid-b")), pause=ASKS_EVERY_SECONDS)
     assert site.saved("uid-b") == [(site.ago(20), "metric")]
     assert (site.ago(50), KEY) in site.saved("uid-a")
     sources = {row["kind"]: row for row in site.get("sources")["rows"]}
@@ -314,17 +314,20 @@ def test_a_name_that_was_given_again_means_the_pod_that_had_it_then() -> None:
 
 
 def test_what_was_saved_is_not_lost_and_a_rebuilt_store_is_equal(site: Site) -> None:
-    until(lambda: bool(site.saved("uid-b")), seconds=20)
+    until(lambda: bool(site.saved("uid-b")), pause=ASKS_EVERY_SECONDS)
     assert site.tell(pod="a", at=site.ago(15)).status_code == 201
     # 4 GPUs since 20 minutes; without the metric it would be the hour since the start. What was saved is told
     # at once, numbers rest on the next books.
-    until(lambda: site.too_much_at_risk("blue", 20 * MS_PER_MINUTE) == pytest.approx(0, abs=1e-4), seconds=20)
+    until(
+        lambda: site.too_much_at_risk("blue", 20 * MS_PER_MINUTE) == pytest.approx(0, abs=1e-4),
+        pause=ASKS_EVERY_SECONDS,
+    )
     store = site.runtime.store
     with site.runtime._collectors.paused():
         before = [store.rows(select) for select in FACTS]
         site.runtime._keeper.rebuild()
         after = [store.rows(select) for select in FACTS]
     # Whose work it is is known again with the next books.
-    until(lambda: len(site.get("workloads")["rows"]) == 2, seconds=30)
+    until(lambda: len(site.get("workloads")["rows"]) == 2, pause=ASKS_EVERY_SECONDS)
     assert after == before
     assert len([row for row in before[0] if row["moment"] == "checkpoint"]) >= 3

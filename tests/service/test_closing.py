@@ -14,15 +14,16 @@ from analytics.chargeback.line import CORRECTION, About
 from analytics.chargeback.month_statement import MonthStatement
 from analytics.chargeback.quota_lines import QuotaTime
 from analytics.chargeback.reconcile import reconciled
-from domain.calendar import billing_zone
+from domain.calendar import billing_zone, month
 from domain.errors import RefusedError, StoreError, UsageError
 from domain.money import Price, PriceBook
+from domain.policy import Policy
 from domain.tenant import Rule, Tenancy
 from domain.window import FixedClock
 from service.chargeback import of_nobodys_quota
 from service.closing import Closer
 from service.held_days import keep_days
-from service.statements import statement_of
+from service.statements import statement_of, whole_month
 from store import statements as kept
 from store.derived import Replacement
 from store.embedded import Store
@@ -98,6 +99,24 @@ def test_a_month_is_closed_once(october: tuple[Store, MonthStatement]) -> None:
     assert signed.closing is not None
     with pytest.raises(RefusedError, match=f"by fin, with sha256 {signed.closing.sha256}"):
         closed(store, "2026-10", NEXT)
+
+
+def test_a_month_begins_after_its_first_instant_and_is_over_at_its_end(store: Store) -> None:
+    october, november = month("2026-10", AGREED.zone), month("2026-11", AGREED.zone)
+    assert october.end_ms == november.start_ms
+
+    def at(instant_ms: int) -> Closer:
+        return replace(closer(store, 0), clock=FixedClock(instant_ms))
+
+    with pytest.raises(RefusedError, match="month 2026-10 is not over"):
+        at(october.end_ms - 1).close("2026-10", who="fin", reason=REASON)
+    assert at(october.end_ms).close("2026-10", who="fin", reason=REASON).closing is not None
+    end_ms = october.end_ms
+    known = statement_of(store, AGREED, Policy(), label="2026-10", as_of_ms=end_ms, tenancy=Tenancy())
+    assert known.closing is not None
+    with pytest.raises(UsageError, match="month '2026-11' has not begun"):
+        whole_month("2026-11", AGREED, november.start_ms)
+    assert whole_month("2026-11", AGREED, november.start_ms + 1) == november
 
 
 def test_what_was_changed_in_the_store_is_noticed(store: Store) -> None:
@@ -276,6 +295,15 @@ def test_a_correction_is_booked_once(store: Store) -> None:
     with pytest.raises(RefusedError, match="correction 1 of 2026-10 was booked by another close meanwhile"):
         kept.close(store, replace(november, month="2026-12"), books=[("2026-10", 1)])
     assert [head.month for head in kept.closed_months(store)] == ["2026-10", "2026-11"]
+
+
+def test_what_is_learnt_of_a_month_is_booked_in_the_next_one_that_is_open(store: Store) -> None:
+    closed(store, "2026-10", MONTH + 5)
+    closed(store, "2026-11", NEXT + 5)
+    learn(store, "late", 30, 35, team="green")
+    look(store, NEXT + 6)
+    assert read(store, "2026-11", NEXT + 9).corrected == ()
+    assert read(store, "2026-12", NEXT + 9).corrected == (("2026-10", 1),)
 
 
 def test_a_cause_that_is_learnt_late_corrects_its_day_and_a_loss_of_later_stays_a_loss_adjustment(

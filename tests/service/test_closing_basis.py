@@ -11,6 +11,11 @@ insert into share_span by name select
     $at_ms + 1 as until_ms, 1 as quota, 0 as demand, 0 as held, 0 as entitled, 0 as lent, 0 as borrowed,
     0 as over_quota, 0 as opening_debt
 """
+SHARING = """
+insert into team_share_span by name select
+    'north' as cluster, 'p' as pool, 'q' as entity, 'blue' as team, 'A100' as gpu_model, $at_ms as start_ms,
+    $at_ms + 1 as until_ms, 0 as demand, 0 as held, 0 as entitled, 0 as opening_debt
+"""
 EVICTION = """
 insert into eviction by name select
     'north' as cluster, 'r0' as workload_uid, $at_ms as at_ms, true as preempted, '' as reason,
@@ -35,6 +40,7 @@ def test_whatever_a_month_rests_on_is_looked_at() -> None:
         "update waste_piece set known_ms = $at_ms where workload_uid = 'r1'",
         "update node_span set schedulable = false",
         SHARE,
+        SHARING,
         EVICTION,
         "update eviction set preemptor_uid = 'b1'",
         NODE,
@@ -50,6 +56,7 @@ def test_whatever_a_month_rests_on_is_looked_at() -> None:
     later = _basis(books, hours(MONTH), hours(NEXT))
     with books.transaction() as connection:
         connection.execute("delete from share_span")
+        connection.execute("delete from team_share_span")
         connection.execute("delete from eviction")
         connection.execute("delete from waste_piece where workload_uid = 'r0'")
         connection.execute("delete from holding where workload_uid = 'r0'")

@@ -2,20 +2,29 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from analytics.chargeback.canonical import decode_lines
+from collector.intake import Intake
+from collector.translator import find
 from domain.errors import RefusedError
+from domain.money import MICRO_GPU_MS_PER_GPU_HOUR
 from domain.policy import Policy
 from domain.tenant import Tenancy
-from domain.window import FixedClock
+from domain.window import FixedClock, format_instant
 from service import unbooked
 from service.answers import Answers
 from service.corrections import note_left
+from service.keeping import Keeper
+from service.runtime import Runtime
+from service.settings_file import load_settings
 from store import adoption
 from store import statements as kept
 from store.embedded import Store
 from store.retention import drop_before
+from store.statements import Left
 from tests.service.closing_world import closed, closer, learn, look, site
 from tests.service.test_chargeback import AGREED, hours
 from tests.service.test_closing import MONTH, NEXT
@@ -94,17 +103,85 @@ def test_while_facts_of_a_month_are_in_no_book_it_is_neither_closed_nor_correcte
     books.close()
 
 
+def said(books: Store) -> tuple[object, ...]:
+    month = "2026-10"
+    told = kept.closed_month(books, month), kept.corrections(books), kept.bases(books)
+    return (*told, kept.left(books), kept.forgotten_users(books, month))
+
+
 def test_a_rebuilt_store_keeps_closed_months_and_their_corrections(tmp_path: Path) -> None:
     books = site()
     closed(books, "2026-10", MONTH + 5)
     learn(books, "late", 30, 35, team="green")
     look(books, MONTH + 30)
-    before = kept.closed_month(books, "2026-10"), kept.corrections(books), kept.bases(books)
-    assert before[0]
-    assert before[1]
+    kept.forget_user(books, "2026-10", 1, "forgotten-1")
+    kept.note_left(books, Left(month="2026-10", dropped_ms=9, basis="b", held=8), learnt=True, unbooked=7)
+    before = said(books)
+    assert all(before)
     books.copy_to(tmp_path / "earlier.duckdb")
     books.close()
     rebuilt = Store.open(None)
     adoption.adopt(rebuilt, tmp_path / "earlier.duckdb", ["north"])
-    assert (kept.closed_month(rebuilt, "2026-10"), kept.corrections(rebuilt), kept.bases(rebuilt)) == before
+    assert said(rebuilt) == before
     rebuilt.close()
+
+
+def test_a_backup_that_is_put_back_tells_which_signed_months_it_does_not_have(tmp_path: Path) -> None:
+    settings = load_settings(overrides={"store.data_dir": tmp_path})
+    made = site()
+    closed(made, "2026-10", MONTH + 5)
+    made.copy_to(settings.store_file)
+    made.close()
+    books = Store.open(settings.store_file)
+    keeper = Keeper(settings, books)
+    keeper.backup(tmp_path / "books.duckdb")
+    assert "closed months" not in keeper.restore(tmp_path / "books.duckdb")
+    november = closed(books, "2026-11", NEXT + 5)
+    assert november.closing is not None
+    told = keeper.restore(tmp_path / "books.duckdb")
+    assert told.endswith(f"does not have are there: 2026-11 (sha256 {november.closing.sha256})")
+    books.close()
+
+
+def held_pod(name: str, start_ms: int, end_ms: int) -> dict[str, Any]:
+    """A pod of team green that had a GPU of the site's node for so long."""
+    start, end = format_instant(start_ms), format_instant(end_ms)
+    ended = {"terminated": {"startedAt": start, "finishedAt": end, "exitCode": 0}}
+    return {
+        "metadata": {
+            "uid": name, "name": name, "namespace": "green", "resourceVersion": "9",
+            "creationTimestamp": start,
+        },
+        "spec": {
+            "nodeName": "n1",
+            "containers": [{"name": "main", "resources": {"requests": {"nvidia.com/gpu": "1"}}}],
+        },
+        "status": {
+            "phase": "Succeeded",
+            "conditions": [{"type": "PodScheduled", "status": "True", "lastTransitionTime": start}],
+            "containerStatuses": [{"name": "main", "restartCount": 0, "state": ended}],
+        },
+    }  # fmt: skip
+
+
+def test_what_came_since_the_last_measurement_is_booked_before_anything_is_dropped(tmp_path: Path) -> None:
+    """Facts that are in no book hold a month up, and housekeeping does not wait for the next measurement."""
+    settings = load_settings(
+        overrides={"store.data_dir": tmp_path, "server.port": 0, "keeping.retention": "3650d"}
+    )
+    made = site()
+    closed(made, "2026-10", MONTH + 5)
+    made.copy_to(settings.store_file)
+    made.close()
+    runtime = Runtime(settings, clock=FixedClock(hours(MONTH + 30)))
+    runtime._tick()
+    pod, translator = held_pod("late", hours(40), hours(45)), find("", "Pod")
+    assert translator is not None
+    intake = Intake("north", runtime.store, runtime.store.known("north"))
+    intake.see(translator, "ADDED", pod, hours(MONTH + 29))
+    intake.flush()
+    runtime._keep_house()
+    found = [line for each in kept.corrections(runtime.store) for line in decode_lines(each.content)]
+    runtime.stop()
+    late = sum(line.row.micro_gpu_ms for line in found if line.row.team == "green" and line.is_held)
+    assert late == 5 * MICRO_GPU_MS_PER_GPU_HOUR

@@ -157,7 +157,7 @@ def test_a_running_serve_is_ordered_to_close(tmp_path: Path) -> None:
     thread = threading.Thread(target=serve)
     thread.start()
     asked = json.dumps({"month": "2026-10", "who": "fin", "reason": "made up"})
-    told = json.loads(give(tmp_path, ORDER, asked, seconds=20))
+    told = json.loads(give(tmp_path, ORDER, asked, seconds=60))
     stop.set()
     thread.join()
     assert told["sha256"] == kept.closed_months(store)[0].sha256

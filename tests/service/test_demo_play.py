@@ -28,6 +28,7 @@ from service.play import Feed, Meters, PlayClock, Player
 from service.refresh import Refresher
 from service.settings_file import load_settings
 from store.embedded import Store
+from tests.collector_live.running import HandClock
 
 HOUR_MS = 3_600_000
 END_MS = parse_instant(END)
@@ -149,8 +150,25 @@ def test_a_player_moves_the_feed_to_the_end_and_stops() -> None:
     feed = Feed.of(SMALL, Intake("sample", store, store.known("sample")))
     clock = PlayClock(machine=SteppedClock(END_MS - 4_000, 2_000), end_ms=END_MS, speed=600)
     with Player(feed, clock) as player:
-        player.join(30)
+        player.join(60)
     assert (feed.now_ms(), player.error) == (END_MS, None)
+    store.close()
+
+
+def test_the_time_of_a_sample_waits_for_whoever_measures_and_does_not_catch_up() -> None:
+    store, machine, measured = Store.open(None), HandClock(100 * HOUR_MS), [END_MS - HOUR_MS]
+    feed = Feed.of(SMALL, Intake("sample", store, store.known("sample")))
+    clock = PlayClock.before(END_MS, machine, length_ms=HOUR_MS, speed=60)
+    player = Player(feed, clock, measured=lambda: measured[-1])
+
+    def played_seconds(after_seconds: int) -> int:
+        machine.at_ms += after_seconds * 1000
+        return (player._now_ms() - END_MS + HOUR_MS) // 1000
+
+    # Four seconds of the machine's may pass unmeasured, that is four minutes of the sample's.
+    assert [played_seconds(after) for after in (0, 3, 1, 1, 60)] == [0, 180, 240, 240, 240]
+    measured.append(END_MS - HOUR_MS + 240_000)
+    assert [played_seconds(after) for after in (0, 1, 1)] == [240, 300, 360]
     store.close()
 
 

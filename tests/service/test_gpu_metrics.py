@@ -20,7 +20,7 @@ from service.gpu_metrics_settings import GpuMetricsSettings
 from service.runtime import Runtime
 from service.settings_file import load_settings
 from store.embedded import Store
-from tests.collector_live.running import until
+from tests.collector_live.running import ASKS_EVERY_SECONDS, until
 
 LINE = 'DCGM_FI_PROF_GR_ENGINE_ACTIVE{UUID="GPU-1",Hostname="n1",modelName="A100"} 0.5\n'
 NOBODY = "http://127.0.0.1:9"
@@ -78,9 +78,9 @@ def test_a_running_service_polls_and_answers_what_gpus_do(exporter: str, tmp_pat
 
         def told() -> list[float | None]:
             url = f"{runtime.url}/api/v1/metrics/gpu_activity_ratio?by=node"
-            return [row["value"] for row in requests.get(url, timeout=10).json()["rows"]]
+            return [row["value"] for row in requests.get(url, timeout=60).json()["rows"]]
 
-        until(lambda: told() == [0.5], seconds=30)
+        until(lambda: told() == [0.5], pause=ASKS_EVERY_SECONDS)
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ from service.settings import Settings
 from service.settings_file import load_settings
 from store.embedded import Store
 from tests.build import busy_morning
-from tests.collector_live.running import PODS, START_MS, pod, until
+from tests.collector_live.running import ASKS_EVERY_SECONDS, PODS, START_MS, pod, until
 from tests.fake_cluster import FakeCluster
 from tests.service.test_live_runtime import kubeconfig
 from tests.shared import shared
@@ -97,26 +97,26 @@ def test_a_served_store_is_backed_up_restored_and_rebuilt(tmp_path: Path) -> Non
         with Runtime(settings) as runtime:
 
             def seen() -> list[str]:
-                rows = requests.get(f"{runtime.url}/api/v1/workloads", timeout=10).json()["rows"]
+                rows = requests.get(f"{runtime.url}/api/v1/workloads", timeout=60).json()["rows"]
                 return sorted(row["uid"] for row in rows)
 
             def order(name: str, argument: str = "") -> str:
                 return orders.give(settings.orders_dir, name, argument, seconds=60)
 
-            until(lambda: seen() == ["u1"], seconds=30)
+            until(lambda: seen() == ["u1"], pause=ASKS_EVERY_SECONDS)
             order("backup", str(tmp_path / "books.duckdb"))
             cluster.apply(PODS, pod("u2"))
-            until(lambda: seen() == ["u1", "u2"], seconds=30)
+            until(lambda: seen() == ["u1", "u2"], pause=ASKS_EVERY_SECONDS)
             assert "is in place" in order("restore", str(tmp_path / "books.duckdb"))
             # What happened since is read from the cluster again.
-            until(lambda: seen() == ["u1", "u2"], seconds=30)
+            until(lambda: seen() == ["u1", "u2"], pause=ASKS_EVERY_SECONDS)
             assert "entries were read again" in order("rebuild")
-            until(lambda: seen() == ["u1", "u2"], seconds=30)
+            until(lambda: seen() == ["u1", "u2"], pause=ASKS_EVERY_SECONDS)
             cluster.apply(PODS, pod("u3"))
-            until(lambda: seen() == ["u1", "u2", "u3"], seconds=30)
+            until(lambda: seen() == ["u1", "u2", "u3"], pause=ASKS_EVERY_SECONDS)
             with pytest.raises(StoreError, match="there is no such file"):
                 order("restore", str(tmp_path / "missing"))
-            assert requests.get(f"{runtime.url}/readyz", timeout=10).status_code == 200
+            assert requests.get(f"{runtime.url}/readyz", timeout=60).status_code == 200
 
 
 def test_an_order_without_an_answer_is_taken_back(tmp_path: Path) -> None:
@@ -130,14 +130,14 @@ def test_an_order_that_nobody_knows_is_refused(tmp_path: Path) -> None:
 
     def ask() -> None:
         try:
-            orders.give(tmp_path, "dance", "", seconds=10)
+            orders.give(tmp_path, "dance", "", seconds=60)
         except StoreError as error:
             refused.append(error)
 
     asking = threading.Thread(target=ask)
     asking.start()
     until(lambda: orders.take(tmp_path, {}) == 1)
-    asking.join(10)
+    asking.join(60)
     assert "'dance'" in str(refused[0])
 
 
@@ -150,12 +150,12 @@ def test_an_order_that_meets_a_fault_is_answered_and_not_taken_again(tmp_path: P
 
     def ask() -> None:
         with pytest.raises(StoreError, match="EOFError: once"):
-            orders.give(tmp_path, "fail", "once", seconds=10)
+            orders.give(tmp_path, "fail", "once", seconds=60)
 
     asking = threading.Thread(target=ask)
     asking.start()
     until(lambda: orders.take(tmp_path, {"fail": fail}) == 1)
-    asking.join(10)
+    asking.join(60)
     assert orders.take(tmp_path, {"fail": fail}) == 0
     assert (taken, list(tmp_path.iterdir())) == (["once"], [])
 

@@ -21,7 +21,7 @@ from service.outside_settings import GatewaySettings, KueueMetricsSettings
 from service.runtime import Runtime
 from service.settings_file import load_settings
 from store.embedded import Store
-from tests.collector_live.running import until
+from tests.collector_live.running import ASKS_EVERY_SECONDS, until
 from tests.golden.cases import fill
 from tests.shared import shared
 
@@ -190,13 +190,15 @@ def test_a_running_service_compares_and_passes_on(site: str, tmp_path: Path) -> 
     with Runtime(settings) as runtime:
 
         def rows() -> list[dict[str, object]]:
-            reply = requests.get(f"{runtime.url}/api/v1/kueue-checks", timeout=10)
+            reply = requests.get(f"{runtime.url}/api/v1/kueue-checks", timeout=60)
             return [row for row in reply.json()["rows"] if row["figure"] == "pending workloads"]
 
-        until(lambda: bool(rows()), seconds=20)
+        until(lambda: bool(rows()), pause=ASKS_EVERY_SECONDS)
         assert [(row["theirs"], row["ours"]) for row in rows()] == [(12.0, None)]
         shown = f'gpuledger_gateway_depth_requests{{cluster="east",gateway="chat",source="{site}"}} 7.0'
-        until(lambda: shown in requests.get(f"{runtime.url}/metrics", timeout=10).text, seconds=20)
+        until(
+            lambda: shown in requests.get(f"{runtime.url}/metrics", timeout=60).text, pause=ASKS_EVERY_SECONDS
+        )
 
 
 def test_settings_name_one_source() -> None:

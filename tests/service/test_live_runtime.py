@@ -8,7 +8,7 @@ import yaml
 
 from service.runtime import Runtime
 from service.settings_file import load_settings
-from tests.collector_live.running import PODS, pod, until
+from tests.collector_live.running import ASKS_EVERY_SECONDS, PODS, pod, until
 from tests.fake_cluster import FakeCluster
 
 
@@ -41,19 +41,19 @@ def test_a_pod_of_a_watched_cluster_reaches_the_api_and_all_ends_when_told(tmp_p
         with Runtime(settings) as runtime:
 
             def seen() -> list[str]:
-                rows = requests.get(f"{runtime.url}/api/v1/workloads", timeout=10).json()["rows"]
+                rows = requests.get(f"{runtime.url}/api/v1/workloads", timeout=60).json()["rows"]
                 return [f"{row['uid']} {row['state']}" for row in rows]
 
-            until(lambda: seen() == ["u1 starting"], seconds=30)
+            until(lambda: seen() == ["u1 starting"], pause=ASKS_EVERY_SECONDS)
             cluster.apply(PODS, pod("u2"))
-            until(lambda: sorted(seen()) == ["u1 starting", "u2 placing"], seconds=30)
-            exposition = requests.get(f"{runtime.url}/metrics", timeout=10).text
+            until(lambda: sorted(seen()) == ["u1 starting", "u2 placing"], pause=ASKS_EVERY_SECONDS)
+            exposition = requests.get(f"{runtime.url}/metrics", timeout=60).text
             assert 'gpuledger_source_seen_timestamp_seconds{cluster="north"}' in exposition
-            sources = requests.get(f"{runtime.url}/api/v1/sources", timeout=10).json()["rows"]
+            sources = requests.get(f"{runtime.url}/api/v1/sources", timeout=60).json()["rows"]
             # Every other kind is not served by this cluster: nothing to read, and nothing stale.
             assert [row["kind"] for row in sources if row["seen_at"]] == ["Pod"]
             assert [row["kind"] for row in sources if row["stale"]] == []
-            depth = requests.get(f"{runtime.url}/api/v1/metrics/queue_depth_workloads", timeout=10).json()
+            depth = requests.get(f"{runtime.url}/api/v1/metrics/queue_depth_workloads", timeout=60).json()
             assert depth["coverage"] == 1.0
     names = [thread.name for thread in threading.enumerate()]
     assert [name for name in names if name.startswith(("collector/", "north/", "api"))] == []

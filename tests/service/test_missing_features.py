@@ -31,7 +31,7 @@ from service.settings_file import load_settings
 from store.embedded import Store
 from tests.build import at
 from tests.collector_live.account import serve_all
-from tests.collector_live.running import until
+from tests.collector_live.running import ASKS_EVERY_SECONDS, until
 from tests.fake_cluster import FakeCluster
 from tests.service.test_live_runtime import kubeconfig
 
@@ -167,17 +167,18 @@ def test_without_nodes_all_else_works_and_everything_says_what_is_missing(
         with Runtime(settings) as runtime:
 
             def rows() -> dict[str, data.Json]:
-                told = requests.get(f"{runtime.url}/api/v1/sources", timeout=10).json()["rows"]
+                told = requests.get(f"{runtime.url}/api/v1/sources", timeout=60).json()["rows"]
                 return {row["kind"]: row for row in told}
 
             # All kinds but one, and Kueue's order of its queues.
             until(
-                lambda: sum(bool(row["seen_at"]) for row in rows().values()) == len(TRANSLATORS), seconds=30
+                lambda: sum(bool(row["seen_at"]) for row in rows().values()) == len(TRANSLATORS),
+                pause=ASKS_EVERY_SECONDS,
             )
             node = rows().pop("Node")
             assert {row["state"] for kind, row in rows().items() if kind != "Node"} == {"read"}
             assert (node["state"], node["missing"]) == ("not_permitted", features.missing("Node"))
-            ready = requests.get(f"{runtime.url}/readyz?verbose", timeout=10)
+            ready = requests.get(f"{runtime.url}/readyz?verbose", timeout=60)
             assert ready.status_code == 200
             [line] = [line for line in ready.text.splitlines() if line.startswith("[-]")]
             [found] = [each for each in examine(settings) if "north/Node" in each.text]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from analytics.chargeback.agreement import CostCentre
-from domain.errors import SettingsError
+from domain.errors import PolicyError, SettingsError
 from domain.money import CapacityType, Sku
 from domain.window import parse_instant
 from service.money_settings import read_prices
@@ -138,12 +138,42 @@ def test_what_was_bought_is_written_off_by_the_hour(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("years", "valid_to", "ends"),
+    [
+        (4, None, "2030-01-01T00:00:00.000Z"),
+        ("0.5", None, "2026-07-02T15:00:00.000Z"),
+        (4, "2028-03-01", "2028-03-01T00:00:00.000Z"),
+        (4, "2030-01-01", "2030-01-01T00:00:00.000Z"),
+    ],
+)
+def test_what_was_bought_has_no_price_when_its_years_are_over(
+    tmp_path: Path, years: object, valid_to: str | None, ends: str
+) -> None:
+    row = {"valid_from": "2026-01-01", "purchase": 35064, "years": years}
+    book = money(tmp_path, prices=[row if valid_to is None else row | {"valid_to": valid_to}]).book
+    a100, end_ms = Sku(gpu_model="A100"), parse_instant(ends)
+    assert book.price(a100, end_ms - 1).listed == Decimal(35064) / (Decimal(str(years)) * 8766)
+    with pytest.raises(PolicyError, match=rf"'A100'.* \(the last one ended at {ends}\); add a row"):
+        book.price(a100, end_ms)
+    # What it costs from then on is a row like any other.
+    later = {"valid_from": ends, "list": "0.25"}
+    assert money(tmp_path, prices=[row, later]).book.price(a100, end_ms).listed == Decimal("0.25")
+
+
+def test_what_was_bought_cannot_be_paid_for_longer_than_its_years(tmp_path: Path) -> None:
+    row = {"valid_from": "2026-01-01", "valid_to": "2030-01-02", "purchase": 35064, "years": 4}
+    with pytest.raises(SettingsError, match=r"written off at 2030-01-01T00:00:00\.000Z, after 4 years"):
+        money(tmp_path, prices=[row])
+
+
+@pytest.mark.parametrize(
     ("amounts", "says"),
     [
         (",9,", "row 1, the row = .*expected either list, or purchase and years above 0"),
         (",nan,4", "either list, or purchase"),
         (",inf,4", "either list, or purchase"),
         (",9,0", "either list, or purchase"),
+        (",9,101", r"either list, or purchase and years above 0 \(at most 100\)"),
         (",-9,4", "either list, or purchase"),
         ("2.50,9,4", "either list, or purchase"),
         (",1e30,4", "a purchase over years that is an amount per GPU-hour"),

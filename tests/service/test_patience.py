@@ -44,7 +44,7 @@ def test_a_disk_that_is_nearly_full_pauses_and_alarms_and_goes_on_by_itself(tmp_
     appending.join(0.1)
     assert appending.is_alive()
     disk.free = 120
-    appending.join(10)
+    appending.join(60)
     assert not appending.is_alive()
     assert (alarms.sounding(), answers.readiness()) == ({}, "")
     assert store.known(CLUSTER).marks[ObjectKind.POD].resource_version == "1"
@@ -93,10 +93,10 @@ def test_a_disk_that_was_full_for_a_while_lost_nothing(small_disk: SmallDisk) ->
     writing.start()
     for _ in range(3):
         small_disk.fill()
-        until(lambda: bool(alarms.sounding()) or not writing.is_alive(), seconds=60)
+        until(lambda: bool(alarms.sounding()) or not writing.is_alive())
         so_far = len(acknowledged)
         small_disk.free()
-        until(partial(_goes_on, alarms, acknowledged, so_far), seconds=60)
+        until(partial(_goes_on, alarms, acknowledged, so_far))
     enough.set()
     writing.join(60)
     assert not writing.is_alive()

@@ -112,7 +112,7 @@ def serving(exporters: Exporters) -> Iterator[Exporters]:
     loop, ready = asyncio.new_event_loop(), threading.Event()
     thread = threading.Thread(target=loop.run_until_complete, args=(exporters.serve(ready),))
     thread.start()
-    assert ready.wait(10)
+    assert ready.wait(60)
     yield exporters
     exporters.stop(loop)
     thread.join()
@@ -133,7 +133,7 @@ def test_exporters_of_which_some_hang_are_read_while_those_are_waited_for(count:
     hangs, failing, endless = set(names[:some]), set(names[some : some + 8]), set(names[some + 8 : some + 10])
     taken: list[Scraped] = []
     most_held = 0
-    seconds = 2.0 if count < 1_000 else 6.0
+    seconds = 6.0
 
     def take(_: int, scraped: list[Scraped]) -> None:
         nonlocal most_held
@@ -164,10 +164,10 @@ def test_one_that_drips_is_given_up_like_one_that_hangs_and_a_wrong_path_is_no_a
     taken: list[Scraped] = []
     with serving(Exporters(dripping={"n0"}, absent={"n1"})) as server:
         group = [ExporterAddress(server.url(f"n{number}")) for number in range(3)]
-        pace = ScrapePace(seconds=2.0)
+        pace = ScrapePace(seconds=4.0)
         scrape([group], lambda _, scraped: taken.extend(scraped), clock=FixedClock(START_MS), pace=pace)
     assert {one.exporter.url.split("/")[-2]: one.error.rpartition(": ")[2] for one in taken} == {
-        "n0": "it took longer than 2 s",
+        "n0": "it took longer than 4 s",
         "n1": "status 404",
         "n2": "",
     }
@@ -177,17 +177,17 @@ def test_each_exporter_is_kept_with_its_mark_and_one_that_hangs_is_told() -> Non
     store = Store.open(None)
     with serving(Exporters(hangs={"n3"})) as server:
         urls = tuple(server.url(f"n{number}") for number in range(8))
-        settings = GpuMetricsSettings.model_validate({"cluster": CLUSTER, "exporters": urls, "step": "2s"})
+        settings = GpuMetricsSettings.model_validate({"cluster": CLUSTER, "exporters": urls, "step": "6s"})
         one = scraper(settings, store)
         assert one.round() == 7
         assert one.round() == 0  # the clock stands still: the same samples again
     marks = {str(mark["source"]): mark for mark in store.sample_marks()}
     assert len(marks) == 8
     # A sample stands for its step.
-    assert marks[ExporterAddress(urls[0]).source]["read_until_ms"] == START_MS + 2_000
+    assert marks[ExporterAddress(urls[0]).source]["read_until_ms"] == START_MS + 6_000
     hung = marks[ExporterAddress(urls[3]).source]
     assert hung["seen_ms"] == 0
-    assert "it took longer than 1 s" in str(hung["last_error"])
+    assert "it took longer than 2.4 s" in str(hung["last_error"])
     assert {row["node"] for row in store.rows("select node from gpu_sample")} == {
         f"n{number}" for number in range(8) if number != 3
     }
@@ -240,7 +240,7 @@ def test_more_groups_than_there_is_room_for_are_asked_one_after_the_other() -> N
             daemon=True,
         )
         asking.start()
-        asking.join(20)
+        asking.join(60)
     assert len(taken) == 40
 
 

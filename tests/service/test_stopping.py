@@ -13,7 +13,7 @@ import pytest
 from service.stopping import Stop, on_signals
 
 ROUNDS = 15
-END_SECONDS = 10.0
+END_SECONDS = 60.0
 # It looks as often as it can: with a lock in it, a signal finds it locked within some rounds.
 _WAITS = """
 from service.stopping import Stop, on_signals
@@ -26,9 +26,9 @@ print("ended", flush=True)
 _HAS_A_CHILD = """
 import sys, time
 from service import children
-child = children.start([sys.executable, "-c", "import time; print('here', flush=True); time.sleep(60)"])
+child = children.start([sys.executable, "-c", "import time; print('here', flush=True); time.sleep(300)"])
 print(child.pid, flush=True)
-time.sleep(60)
+time.sleep(300)
 """
 
 

@@ -35,8 +35,7 @@ class SmallDisk:
 
     def fill(self) -> None:
         if not self._mounted:
-            longest = max(path.stat().st_size for path in self.folder.iterdir())
-            _limit_files(longest + _HEADROOM_BYTES)
+            _limit_files(max(map(_length, self.folder.iterdir())) + _HEADROOM_BYTES)
             return
         with self._ballast.open("wb", buffering=0) as ballast:
             left = os.statvfs(self.folder)
@@ -52,6 +51,14 @@ class SmallDisk:
             self._ballast.unlink()
         else:
             _limit_files(resource.RLIM_INFINITY)
+
+
+def _length(path: Path) -> int:
+    """Bytes; whoever writes may have taken the file away meanwhile, as a log that was folded."""
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
 
 
 def _limit_files(most_bytes: int) -> None:

@@ -31,7 +31,7 @@ class Owner:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._process.communicate(timeout=30)
+        self._process.communicate(timeout=60)
 
     def write_after_a_second(self) -> None:
         """Let a second of its clock pass, and a pod be written."""
@@ -42,7 +42,7 @@ class Owner:
 
     def read(self) -> tuple[int, float]:
         """What a page gets: the status of the answer, and the age of the newest row, seconds."""
-        with urlopen(f"{self.url}/api/v1/workloads?sort=-submitted_at&page_size=1", timeout=10) as answer:  # noqa: S310
+        with urlopen(f"{self.url}/api/v1/workloads?sort=-submitted_at&page_size=1", timeout=60) as answer:  # noqa: S310
             listing = json.load(answer)
         age_ms = parse_instant(listing["as_of"]) - parse_instant(listing["rows"][0]["submitted_at"])
         return answer.status, age_ms / MS_PER_SECOND

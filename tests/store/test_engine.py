@@ -140,7 +140,7 @@ def test_a_question_is_answered_while_another_thread_writes(store: Store) -> Non
         asking = threading.Thread(target=lambda: found.extend(store.rows("select queue from queue_span")))
         connection.execute("insert into queue_span values ('c', 'q', 'ClusterQueue', 1, null)")
         asking.start()
-        asking.join(timeout=20)
+        asking.join(timeout=60)
         assert not asking.is_alive()
         assert found == []
         assert rows is connection

@@ -166,6 +166,9 @@ def test_an_invoice_has_an_id_when_a_chargeback_is_closed(rows: list[FocusRow]) 
     still_open = rows_of(b"".join(EXPORT_FORMATS["focus"].write(october())))
     assert {row["InvoiceId"] for row in still_open} == {""}
     assert {row["x_StatementSha256"] for row in still_open} == {""}
+    # Nobody gets an invoice of a showback.
+    shown = closed_october(agreement=replace(AGREED, billing=Billing.SHOWBACK))
+    assert {row["InvoiceId"] for row in rows_of(b"".join(EXPORT_FORMATS["focus"].write(shown)))} == {""}
 
 
 def test_parts_of_an_origin_that_is_not_all_there_have_no_ratio() -> None:
