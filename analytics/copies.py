@@ -31,6 +31,11 @@ def is_copy(body: objects.Body) -> bool:
     return isinstance(body, objects.Workload) and ORIGIN in body.labels
 
 
+def is_dispatched(body: objects.Body) -> bool:
+    """Whether MultiKueue gave it to a worker cluster."""
+    return isinstance(body, objects.Workload) and bool(body.dispatched_to)
+
+
 @dataclass(slots=True)
 class Copies:
     """An index of the Workloads of several clusters; they may be added in any order and more than once."""

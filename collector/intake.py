@@ -34,7 +34,8 @@ from collector.wording import uid_of
 from domain.errors import DataError
 from domain.facts import Known, ObjectKind, ObjectState
 
-FLUSH_ROWS = 30_000
+# 30,000 would save 1.5 of the 40 microseconds of a Pod event, and hold up those who wait three times as long.
+FLUSH_ROWS = 10_000
 # To find a member of an enum takes Python as long as to make a fact of it.
 _EVENT, _NAMESPACE = ObjectKind.EVENT, ObjectKind.NAMESPACE
 _NO_CREATION = "has no creationTimestamp; first sight is used"

@@ -11,7 +11,7 @@ from domain.errors import FactError, QuantityError, UsageError
 from domain.facts import Description, Moment, ObjectKind, Transition
 from domain.objects import Body, Owner, Resources
 from domain.quantity import Quota, is_gpu_resource, parse_count, parse_quantity
-from domain.window import MS_PER_HOUR, parse_instant
+from domain.window import LAST_KEPT_MS, MS_PER_HOUR, parse_instant
 
 # Kubernetes caps a quantity at the largest int64, in whole units.
 _LARGEST_MILLI = ((1 << 63) - 1) * 1000
@@ -45,6 +45,9 @@ def _parsed(text: str) -> int | None:
     except UsageError as cause:
         message = f"time stamp {text!r}: expected RFC 3339, for example 2026-11-29T15:14:06Z"
         raise FactError(message) from cause
+    if at_ms > LAST_KEPT_MS:
+        message = f"time stamp {text!r}: expected an instant before the year 2263"
+        raise FactError(message)
     return None if at_ms == _GO_ZERO_MS else at_ms
 
 

@@ -34,6 +34,9 @@ def to_ms(instant: datetime) -> int:
 
 _FIRST_MS = to_ms(datetime.min.replace(tzinfo=UTC))
 _LAST_MS = to_ms(datetime.max.replace(tzinfo=UTC))
+# The 11th of April 2262: nanoseconds since the epoch do not reach further, nor do 64 bits hold the GPU-time
+# of one GPU until then. What tells of later is garbled.
+LAST_KEPT_MS = ((1 << 63) - 1) // 1_000_000
 
 
 def from_ms(at_ms: int) -> datetime:
@@ -52,8 +55,8 @@ def minute_before(at_ms: int) -> int:
 
 
 def is_instant(at_ms: int) -> bool:
-    """Whether an instant lies in the years 1 to 9999; no other can be kept or shown."""
-    return _FIRST_MS <= at_ms <= _LAST_MS
+    """Whether an instant lies in the years 1 to 2262; no other is kept."""
+    return _FIRST_MS <= at_ms <= LAST_KEPT_MS
 
 
 def instant_of_seconds(seconds: float) -> int | None:

@@ -6,14 +6,17 @@ difference, of quotas and nodes too, is the instant from which everything is boo
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from analytics.copies import Place
 from analytics.fairness.books.accounts import Accounts, Entry, FiguresT, PoolFigures, Share, TeamShare
+from analytics.fairness.books.copies import Sibling, counted_once
 from analytics.fairness.books.course import FOREVER, Piece, pieces
 from analytics.fairness.books.site import SITE_KINDS, Site
 from analytics.fairness.books.sweep import Sweep
 from domain.policy import Policy
+from service.copied import Family, elsewhere, families_of
 from service.courses import courses
 from service.histories import histories_of
 from service.refresh import JOB as LIVES
@@ -107,34 +110,73 @@ class Fairness:
 
     def refresh(self, cluster: str, as_of_ms: int) -> int:  # noqa: ARG002 (lives say when they were)
         """Book what has news; gives the number of workloads looked at."""
-        (reached,) = self.store.rows(_REACHED, {"cluster": cluster, "lives": LIVES, "job": self.job})
-        lives, own = reached["lives"], reached["own"]
-        if not isinstance(lives, int) or lives == own:
+        lives, own = self._reached(cluster)
+        if lives is None or lives == own:
             return 0
-        seen = own if isinstance(own, int) else -1
+        seen = -1 if own is None else own
         news_ms = self._site_news(cluster, seen, lives)
         uids = self.store.cut_since(cluster, self.job).uids
         if news_ms is not None:
             living = self.store.rows(_LIVING, {"cluster": cluster, "since_ms": news_ms})
             uids |= {str(row["workload_uid"]) for row in living}
-        site = self._site(cluster, lives, anew=news_ms is not None)
-        old = _by_workload(self.store.rows(_OLD, {"cluster": cluster, "uids": sorted(uids)}))
-        new = {course.uid: pieces(course, site) for course in courses(self.store, cluster, uids)}
-        since_ms = _first_difference(old, new, 0 if seen < 0 else news_ms)
-        replacements = []
-        if since_ms is not None:
-            since_ms = max(since_ms, closed_until(self.store, cluster))
-            accounts = self._booked(cluster, site, new, uids, since_ms)
-            replacements = [
-                Replacement(
-                    table="demand_step",
-                    rows=[_step_row(cluster, uid, piece) for uid in new for piece in new[uid]],
-                    keys=("workload_uid", uids),
-                ),
-                *_accounts_rows(cluster, accounts, since_ms),
-            ]
+            self._sites.pop(cluster, None)
+        families = families_of(self.store, cluster, uids)
+        uids |= {place.uid for family in families for place in family if place.cluster == cluster}
+        # Where the demand of a workload counts may change with its copies; only then the watermark moves.
+        for other, theirs in elsewhere(families, cluster).items():
+            if self._reached(other)[1] is not None:
+                replacements = self._replacements(other, theirs, families, None)
+                self.store.replace(other, replacements)
+        replacements = self._replacements(cluster, uids, families, 0 if own is None else news_ms)
         self.store.replace(cluster, replacements, (self.job, lives))
         return len(uids)
+
+    def _replacements(
+        self, cluster: str, uids: set[str], families: Iterable[Family], since_ms: int | None
+    ) -> list[Replacement]:
+        """What becomes of the books: these workloads anew, and all from an instant on where one is given."""
+        old = _by_workload(self.store.rows(_OLD, {"cluster": cluster, "uids": sorted(uids)}))
+        new = self._pieces(cluster, uids, families)
+        since_ms = _first_difference(old, new, since_ms)
+        if since_ms is None:
+            return []
+        since_ms = max(since_ms, closed_until(self.store, cluster))
+        accounts = self._booked(cluster, self._site(cluster), new, uids, since_ms)
+        return [
+            Replacement(
+                table="demand_step",
+                rows=[_step_row(cluster, uid, piece) for uid in new for piece in new[uid]],
+                keys=("workload_uid", uids),
+            ),
+            *_accounts_rows(cluster, accounts, since_ms),
+        ]
+
+    def _pieces(self, cluster: str, uids: set[str], families: Iterable[Family]) -> dict[str, list[Piece]]:
+        """The pieces of these workloads of a cluster; of those with copies elsewhere what counts here."""
+        here = {Place(cluster, uid) for uid in uids}
+        mine = [family for family in families if not here.isdisjoint(family)]
+        wanted: dict[str, set[str]] = {cluster: set(uids)}
+        for place in (place for family in mine for place in family):
+            wanted.setdefault(place.cluster, set()).add(place.uid)
+        known = {
+            Place(where, course.uid): Sibling(course=course, pieces=pieces(course, self._site(where)))
+            for where, theirs in wanted.items()
+            for course in courses(self.store, where, theirs)
+        }
+        found = {place.uid: list(known[place].pieces) for place in known if place.cluster == cluster}
+        for family in mine:
+            members = [place for place in family if place in known]
+            counted = counted_once([replace(known[one], original=one is family[-1]) for one in members])
+            found |= {
+                one.uid: own for one, own in zip(members, counted, strict=True) if one.cluster == cluster
+            }
+        return {uid: own for uid, own in found.items() if uid in uids}
+
+    def _reached(self, cluster: str) -> tuple[int | None, int | None]:
+        """Up to which fact the lives and these books have come; None where never."""
+        (reached,) = self.store.rows(_REACHED, {"cluster": cluster, "lives": LIVES, "job": self.job})
+        lives, own = reached["lives"], reached["own"]
+        return lives if isinstance(lives, int) else None, own if isinstance(own, int) else None
 
     def _site_news(self, cluster: str, own: int, lives: int) -> int | None:
         asked = {"cluster": cluster, "kinds": list(SITE_KINDS), "own": own, "lives": lives}
@@ -142,8 +184,9 @@ class Fairness:
         at_ms = row["at_ms"]
         return at_ms if isinstance(at_ms, int) else None
 
-    def _site(self, cluster: str, lives: int, *, anew: bool) -> Site:
-        if anew or cluster not in self._sites:
+    def _site(self, cluster: str) -> Site:
+        if cluster not in self._sites:
+            lives = self._reached(cluster)[0] or 0
             asked = {"cluster": cluster, "kinds": list(SITE_KINDS), "lives": lives}
             uids = {str(row["uid"]) for row in self.store.rows(_SITE_UIDS, asked)}
             known = histories_of(*self.store.facts_of(cluster, uids)) if uids else {}

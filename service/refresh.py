@@ -6,10 +6,10 @@ The watermark commits with the result, so that a stop at any point repeats work 
 
 from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from analytics.copies import Copies, Place, is_copy
+from analytics.copies import Copies, Place, is_copy, is_dispatched
 from analytics.fairness.kueue_terms import quota_uses, term_rows
 from analytics.fragmentation.asked import node_rows, pod_rows, shape_rows
 from analytics.fragmentation.flavors import flavor_rows
@@ -23,6 +23,7 @@ from domain.facts import EventSighting, ObjectKind
 from domain.policy import Policy
 from domain.tenant import Tenancy
 from domain.workload import Life
+from service.copied import CopiesByCluster, admitted
 from service.histories import (
     JOBS,
     QUEUEING,
@@ -138,7 +139,8 @@ class Refresher:
         events = self._events(cluster, uids)
         catalog = Catalog.of(h for h in kept.around.values() if h.kind is ObjectKind.NODE)
         around = surroundings_of(kept.around.values())
-        elsewhere = self._elsewhere(cluster, kept, members)
+        copies = self._copies_of(cluster, kept, members)
+        elsewhere, without_pods = self._elsewhere(copies), admitted(self.store, copies)
         tables: dict[str, list[dict[str, object]]] = {name: [] for name in OF_WORKLOADS}
         for workload_uid, group in members.items():
             known = [histories[uid] for uid in group if uid in histories]
@@ -146,6 +148,8 @@ class Refresher:
             if facts is not None:
                 facts = with_pods_of(elsewhere.get(workload_uid), facts)
                 life = live(facts, skew_tolerated=self.policy.skew_tolerated)
+                if workload_uid in without_pods:
+                    facts = replace(facts, pods_elsewhere=True)
                 original = self._original(cluster, kept, group)
                 self._rows(tables, cluster, facts, life, around, original=original)
         if news & kept.around.keys():
@@ -190,7 +194,7 @@ class Refresher:
         """Originals and copies of these workloads in other clusters, which are read now if need be."""
         found: dict[str, set[str]] = {}
         mine = [known for group in members.values() for known in kept.kueue_workloads(group)]
-        if any(is_copy(known.body) or _is_dispatched(known.body) for known in mine) or self.store.rows(
+        if any(is_copy(known.body) or is_dispatched(known.body) for known in mine) or self.store.rows(
             _HAS_COPIES, {"cluster": cluster}
         ):
             for other in self.store.clusters():
@@ -209,14 +213,18 @@ class Refresher:
                 return Place(place.cluster, uid or place.uid)
         return None
 
-    def _elsewhere(self, cluster: str, kept: _Cluster, members: dict[str, list[str]]) -> dict[str, Elsewhere]:
-        """What is known of the pods of these workloads' copies, where pods of their clusters are read."""
-        copies: dict[str, dict[str, str]] = {}
+    def _copies_of(self, cluster: str, kept: _Cluster, members: dict[str, list[str]]) -> CopiesByCluster:
+        """The copies of these workloads by cluster, each with the workload of which it is one."""
+        copies: CopiesByCluster = {}
         for workload_uid, group in members.items():
             for known in kept.kueue_workloads(group):
                 for place in self._copies.copies_of(Place(cluster, known.uid)):
                     copy_uid = self._of(place.cluster).identity.workload_of(place.uid)
                     copies.setdefault(place.cluster, {})[copy_uid or place.uid] = workload_uid
+        return copies
+
+    def _elsewhere(self, copies: CopiesByCluster) -> dict[str, Elsewhere]:
+        """What is known of the pods of these copies, where pods of their clusters are read."""
         copies = {name: of_copy for name, of_copy in copies.items() if self._reads_pods(name)}
         nodes = (
             history
@@ -372,7 +380,3 @@ def _claims(identity: Identity, uid: str) -> list[str]:
     if isinstance(body, objects.PodGroup) and body.owner is not None:
         return [body.owner.uid]
     return []
-
-
-def _is_dispatched(body: objects.Body) -> bool:
-    return isinstance(body, objects.Workload) and bool(body.dispatched_to)

@@ -10,7 +10,8 @@ METRIC = Metric(
     definition=(
         "GPUs held, and GPUs asked by waiting workloads in the flavor assigned to them, else in the first"
         " flavor of their queue that could ever hold them. What its owner holds back, what pauses after a"
-        " crash, what fits nowhere and what names no queue asks for nothing. A partly bound gang counts once."
+        " crash, what fits nowhere and what names no queue asks for nothing. A partly bound gang counts once,"
+        " and so does what MultiKueue copied into several clusters."
     ),
     source="definition of this product",
     sql=shares_now("demand"),

@@ -8,15 +8,14 @@ from typing import Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from domain.errors import UsageError
-from domain.window import MS_PER_SECOND, to_ms
+from domain.window import LAST_KEPT_MS, MS_PER_SECOND, to_ms
 
 # What Slurm and spreadsheets write where there is no instant.
 NO_INSTANT: Final = frozenset({"", "unknown", "none", "n/a", "na", "null", "nan", "nat", "invalid"})
 _LENGTH: Final = re.compile(r"(?:(\d{1,6})-)?(?:(\d{1,7}):)?(\d{1,7}):(\d{1,2})(?:\.\d+)?")
 _NUMBER: Final = re.compile(r"[+-]?\d{1,16}(\.\d{1,9})?")
-# Years 1900 to 9999: what lies outside is a number of something else.
+# Years 1900 to 2262: what lies outside is a number of something else.
 _FIRST_MS: Final = to_ms(datetime(1900, 1, 1, tzinfo=UTC))
-_LAST_MS: Final = to_ms(datetime(9999, 1, 1, tzinfo=UTC))
 
 
 def zone_of(name: str) -> ZoneInfo:
@@ -91,7 +90,7 @@ def length_seconds(text: str) -> float | None:
 
 
 def _within(at_ms: int, text: str) -> int:
-    if not _FIRST_MS <= at_ms < _LAST_MS:
-        message = f"stamp {text[:40]!r}: expected an instant of the years 1900 to 9998"
+    if not _FIRST_MS <= at_ms <= LAST_KEPT_MS:
+        message = f"stamp {text[:40]!r}: expected an instant of the years 1900 to 2262"
         raise ValueError(message)
     return at_ms

@@ -4,6 +4,8 @@ import math
 
 from hypothesis import strategies as st
 
+from domain.window import LAST_KEPT_MS
+
 LABEL_NAMES = st.from_regex(r"[a-zA-Z_][a-zA-Z0-9_]{0,8}", fullmatch=True).filter(
     lambda name: name[:2] != "__"
 )
@@ -20,7 +22,7 @@ VALUES = st.one_of(
     st.integers(-(2**70), 2**70).map(str),
     st.sampled_from(["NaN", "+Inf", "-Inf", "Inf", "1e3", "1E-3", "-0", "+5", ".5", "5.", "0.985312"]),
 )
-STAMPS = st.none() | st.integers(0, 2**45)
+STAMPS = st.none() | st.integers(0, LAST_KEPT_MS)
 
 
 def escaped(value: str) -> str:

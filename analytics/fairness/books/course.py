@@ -98,10 +98,10 @@ def pieces(course: Course, site: Site) -> list[Piece]:
             amounts = found.setdefault(piece[:8], [0, 0])
             amounts[0] += piece.demand
             amounts[1] += piece.held
-    return sorted(_joined(Piece(*key, *amounts) for key, amounts in found.items()))  # type: ignore[arg-type]
+    return sorted(joined(Piece(*key, *amounts) for key, amounts in found.items()))  # type: ignore[arg-type]
 
 
-def _joined(found: Iterable[Piece]) -> Iterator[Piece]:
+def joined(found: Iterable[Piece]) -> Iterator[Piece]:
     """Pieces that touch and differ in nothing else are one."""
     before: Piece | None = None
     for piece in sorted(found, key=lambda each: (each[2:], each.at_ms)):
