@@ -12,15 +12,13 @@ from analytics.why.reason import Explanation, Reason
 from api.answers import Record
 from domain.policy import Policy
 from domain.window import MS_PER_SECOND, format_instant
-from domain.workload import WAITING_STATES, State
-from service.eta_again import again
+from domain.workload import WAITING_STATES
 from service.eta_sooner import Ways
 from service.eta_told import SHOWN_DAYS
 from service.eta_waits import Known
 from service.why_facts import Known as KnownWorkload
 from service.why_search import Search
 
-_PLACED: Final = frozenset({State.STARTING, State.RUNNING})
 # Whoever waits for these need not ask otherwise: something has to be done about it first.
 _NO_WAY: Final = frozenset({Reason.HELD_BY_OWNER, Reason.GATED, Reason.MISCONFIGURED})
 
@@ -51,14 +49,14 @@ def _of(search: Search, known: KnownWorkload, answer: Explanation, waits: Known,
         return _untold(because)
     place = waits.place.get(str(known.course["uid"]))
     if place is None or waits.waits.until_ms[place] != FOREVER_MS:
-        return _untold(_not_learned_from(search, known))
+        return _untold(_not_learned_from(known))
     calibrated = search.scene.calibrated()
     ask = ask_of(waits.waits, place)
     name, band = waits.classes[ask.service_class], band_of(as_of_ms - ask.submitted_ms)
     found = waits.past.estimate(ask, as_of_ms, calibrated.margins(band, name))
     if not isinstance(found, Estimate):
         return _untold(found.because)
-    of_like = calibrated.held.get((band, name), Held(0, 0))
+    of_like = calibrated.held.get((band, name, ask.again), Held(0, 0))
     queue = str(known.course["queue"])
     return _told(found, as_of_ms) | {
         "sentence": told(found, queue=queue, held=of_like, days=SHOWN_DAYS, few_below=few_below),
@@ -72,10 +70,8 @@ def _of(search: Search, known: KnownWorkload, answer: Explanation, waits: Known,
     }
 
 
-def _not_learned_from(search: Search, known: KnownWorkload) -> str:
-    """Why it is not among the first waits that are looked at."""
-    if any(span["state"] in _PLACED for span in known.spans):
-        return again(search, known)
+def _not_learned_from(known: KnownWorkload) -> str:
+    """Why it is not among the waits that are looked at."""
     if not known.course["has_reasons"]:
         return "only waits of work that asks GPUs are learned from"
     return "so many wait that only the newest of them are looked at"

@@ -47,13 +47,17 @@ class Ways:
         at = self.waits.place.get(str(self.known.course["uid"]))
         if at is None or self.waits.waits.until_ms[at] != FOREVER_MS:
             return None
-        return replace(ask_of(self.waits.waits, at), submitted_ms=self.search.as_of_ms - 1)
+        return replace(ask_of(self.waits.waits, at), submitted_ms=self.search.as_of_ms - 1, again=False)
 
-    def _estimate(self, **otherwise: int) -> Estimate | None:
+    def _estimate(self, *, size: int | None = None, queue: int | None = None) -> Estimate | None:
         ask = self._ask()
         if ask is None:
             return None
-        found = self.waits.past.estimate(replace(ask, **otherwise), self.search.as_of_ms)
+        if size is not None:
+            ask = replace(ask, size=size)
+        if queue is not None:
+            ask = replace(ask, queue=queue, line=-1)
+        found = self.waits.past.estimate(ask, self.search.as_of_ms)
         return found if isinstance(found, Estimate) else None
 
     def _fewer(self, pods: PodSet, gang: Gang) -> Iterator[Option]:
@@ -125,7 +129,7 @@ class Ways:
                 what=f"Submit it to local queue {door}",
                 assumes=f"its work may be charged to queue {queue}; {_AGAIN}",
                 fits_now=self._fits(replace(gang, pod_sets=moved), self._request(queue=queue)),
-                estimate=self._estimate(queue=self.waits.queues.get(queue, -1), line=-1),
+                estimate=self._estimate(queue=self.waits.queues.get(queue, -1)),
             )
 
     def _hours(self) -> Iterator[Option]:

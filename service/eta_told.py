@@ -23,10 +23,10 @@ KEPT_MS: Final = 28 * 24 * MS_PER_HOUR
 # Over these days it is shown how many held.
 SHOWN_DAYS: Final = 14
 
-# One row per workload that waits for its first placement, with its last mark that was told; -1 for none.
+# One row per workload that waits: since when at most, and the last mark of this wait that was told; -1: none.
 _UNTOLD: Final = """
 with waiting as (
-    select gpu_workload.workload_uid, gpu_workload.submitted_ms
+    select gpu_workload.workload_uid, gpu_workload.submitted_ms, span.first_wait
     from gpu_workload
     inner join span
         on gpu_workload.cluster = span.cluster and gpu_workload.workload_uid = span.workload_uid
@@ -34,30 +34,48 @@ with waiting as (
         gpu_workload.cluster = $cluster
         and gpu_workload.open_until_ms >= $as_of_ms
         and gpu_workload.submitted_ms < $as_of_ms
-        and gpu_workload.first_placed_ms is null
         and span.state in ('queued', 'checking', 'placing')
         and span.start_ms < $as_of_ms
         and span.end_ms is null
+),
+
+episode as (
+    select
+        waiting.workload_uid,
+        greatest(max(waiting.submitted_ms), coalesce(max(placed.end_ms), 0)) as since_ms,
+        greatest(count(placed.start_ms), max(case when waiting.first_wait then 0 else 1 end)) as episode
+    from waiting
+    left join span as placed
+        on
+            placed.cluster = $cluster
+            and waiting.workload_uid = placed.workload_uid
+            and placed.state in ('starting', 'running')
+            and placed.start_ms < $as_of_ms
+    group by waiting.workload_uid
 )
 
 select
-    waiting.workload_uid as uid,
-    waiting.submitted_ms,
+    episode.workload_uid as uid,
+    episode.since_ms,
     coalesce(max(eta_told.mark), -1) as mark,
     coalesce(max(wait_reason.reason), '') as reason
-from waiting
-left join eta_told on waiting.workload_uid = eta_told.workload_uid and eta_told.cluster = $cluster
+from episode
+left join eta_told
+    on
+        episode.workload_uid = eta_told.workload_uid
+        and episode.episode = eta_told.episode
+        and eta_told.cluster = $cluster
 left join wait_reason
-    on waiting.workload_uid = wait_reason.workload_uid
+    on episode.workload_uid = wait_reason.workload_uid
     and wait_reason.cluster = $cluster
     and wait_reason.end_ms = 9223372036854775807
-group by waiting.workload_uid, waiting.submitted_ms
-order by waiting.submitted_ms, waiting.workload_uid
+group by episode.workload_uid, episode.since_ms
+order by episode.since_ms, episode.workload_uid
 """
 # One row where anything was told before.
 _ANY: Final = "select 1 as one from eta_told where cluster = $cluster limit 1"
 # One row per interval that has an outcome by then, in the order in which it became known. together: how many
-# were told in its hour of its band and class, with or without an outcome.
+# were told in its hour of its band and class, with or without an outcome, of first waits or of others.
 _OUTCOMES: Final = """
 with event as (
     select
@@ -79,6 +97,7 @@ select
     outcome.high_ms,
     outcome.known_ms,
     outcome.side,
+    outcome.again,
     event.together
 from eta_outcomes($as_of_ms) as outcome
 inner join event
@@ -118,6 +137,7 @@ def outcomes_of(rows: Sequence[Mapping[str, Any]]) -> list[Outcome]:
                 row["low_ms"],
                 row["median_ms"],
                 row["high_ms"],
+                row["again"],
             ),
             row["known_ms"],
             row["side"],
@@ -145,21 +165,22 @@ class Etas:
         rows: list[dict[str, object]] = []
         if self.replays and not self.store.rows(_ANY, {"cluster": cluster}):
             rows += self._past(cluster, as_of_ms)
-        rows += self._now(cluster, as_of_ms, {(row["workload_uid"], row["mark"]) for row in rows})
+        told = {(row["workload_uid"], row["episode"], row["mark"]) for row in rows}
+        rows += self._now(cluster, as_of_ms, told)
         if rows:
-            told = Replacement(table="eta_told", rows=rows, keys=("workload_uid", ()))
-            self.store.replace(cluster, [told])
+            added = Replacement(table="eta_told", rows=rows, keys=("workload_uid", ()))
+            self.store.replace(cluster, [added])
         return len(rows)
 
     def _now(
-        self, cluster: str, as_of_ms: int, told: set[tuple[object, object]]
+        self, cluster: str, as_of_ms: int, told: set[tuple[object, object, object]]
     ) -> Iterator[dict[str, object]]:
         asked = {"cluster": cluster, "as_of_ms": as_of_ms}
         rows: Sequence[Mapping[str, Any]] = self.store.rows(_UNTOLD, asked)
         due = [
             row["uid"]
             for row in rows
-            if mark_of(as_of_ms - row["submitted_ms"]) > row["mark"] and row["reason"] not in UNTOLD
+            if mark_of(as_of_ms - row["since_ms"]) > row["mark"] and row["reason"] not in UNTOLD
         ]
         if not due:
             return
@@ -169,16 +190,18 @@ class Etas:
         for uid in due[:_MOST_A_TIME]:
             if uid not in known.place:
                 continue
-            ask = ask_of(known.waits, known.place[uid])
+            place = known.place[uid]
+            ask, episode = ask_of(known.waits, place), known.episodes[place]
             mark = mark_of(as_of_ms - ask.submitted_ms)
-            if mark <= marks[uid] or (uid, mark) in told:
+            if mark <= marks[uid] or (uid, episode, mark) in told:
                 continue
             name = known.classes[ask.service_class]
             band = band_of(as_of_ms - ask.submitted_ms)
             found = known.past.estimate(ask, as_of_ms, calibration.margins(band, name))
             if isinstance(found, Estimate):
-                told_now = Told(as_of_ms, band, name, found.low_ms, found.median_ms, found.high_ms)
-                yield _row(cluster, uid, mark, told_now, found) | {"replayed": False}
+                ends = found.low_ms, found.median_ms, found.high_ms
+                told_now = Told(as_of_ms, band, name, *ends, ask.again)
+                yield _row(known, place, mark, told_now, found) | {"cluster": cluster, "replayed": False}
 
     def _past(self, cluster: str, as_of_ms: int) -> Iterator[dict[str, object]]:
         known = known_waits(self.store, cluster, as_of_ms)
@@ -186,7 +209,7 @@ class Etas:
         for of, mark, told, found in replay(
             known.waits, classes=known.classes, from_ms=from_ms, as_of_ms=as_of_ms
         ):
-            yield _row(cluster, known.uids[of], mark, told, found) | {"replayed": True}
+            yield _row(known, of, mark, told, found) | {"cluster": cluster, "replayed": True}
 
 
 def _since(known: Known, as_of_ms: int) -> int:
@@ -194,10 +217,10 @@ def _since(known: Known, as_of_ms: int) -> int:
     return max(int(at_ms[-_MOST_REPLAYED]) if len(at_ms) > _MOST_REPLAYED else 0, as_of_ms - KEPT_MS)
 
 
-def _row(cluster: str, uid: str, mark: int, told: Told, found: Estimate) -> dict[str, object]:
+def _row(known: Known, place: int, mark: int, told: Told, found: Estimate) -> dict[str, object]:
     return {
-        "cluster": cluster,
-        "workload_uid": uid,
+        "workload_uid": known.uids[place],
+        "episode": known.episodes[place],
         "service_class": told.service_class,
         "mark": mark,
         "at_ms": told.at_ms,

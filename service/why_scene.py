@@ -113,11 +113,11 @@ Shape: TypeAlias = tuple[tuple[tuple[tuple[str, int], ...], str], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calibrated:
-    """What came of the intervals that were told: the margins, and how many held of late by band and class."""
+    """What came of the intervals that were told: the margins, and how many held of late, as `held` says."""
 
     of: Sequence[Mapping[str, Any]]
     calibration: Calibration
-    held: Mapping[tuple[int, str], Held]
+    held: Mapping[tuple[int, str, bool], Held]
 
     def margins(self, band: int, service_class: str) -> Margins:
         """Those of a band and class."""
@@ -150,7 +150,7 @@ class Scene:
 
     @cached_property
     def waits(self) -> KnownWaits:
-        """The first waits of the cluster."""
+        """The waits of the cluster."""
         return known_waits(self._store, self._cluster, self._as_of_ms)
 
     def calibrated(self) -> Calibrated:

@@ -19,7 +19,7 @@ _Group: TypeAlias = int | str | None
 
 
 class Told(NamedTuple):
-    """An interval that was told, with when, of which band and class: milliseconds from then."""
+    """An interval that was told, when, of which band and class: ms from then. `again`: of no first wait."""
 
     at_ms: int
     band: int
@@ -27,6 +27,7 @@ class Told(NamedTuple):
     low_ms: float
     median_ms: float
     high_ms: float
+    again: bool = False
 
 
 class Outcome(NamedTuple):
@@ -111,11 +112,11 @@ class Held:
         return self.held / self.intervals if self.intervals else None
 
 
-def held(outcomes: Iterable[Outcome]) -> dict[tuple[int, str], Held]:
-    """How many held, by band and class."""
-    counts: dict[tuple[int, str], list[int]] = defaultdict(lambda: [0, 0])
+def held(outcomes: Iterable[Outcome]) -> dict[tuple[int, str, bool], Held]:
+    """How many held, by band, class, and whether it was no first wait."""
+    counts: dict[tuple[int, str, bool], list[int]] = defaultdict(lambda: [0, 0])
     for one in outcomes:
-        of = counts[one.told.band, one.told.service_class]
+        of = counts[one.told.band, one.told.service_class, one.told.again]
         of[0] += 1
         of[1] += one.side == 0
     return {key: Held(*of) for key, of in counts.items()}

@@ -7,8 +7,9 @@ in. Its quantiles are read off, and averaged on the scale of log(1 min + length)
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum, auto
+from itertools import product
 from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
@@ -28,6 +29,8 @@ QUEUE: Final[Rung] = ("queue", "service_class")
 LINE: Final[Rung] = ("line",)
 # Of those whose queues looked most alike when they were as old.
 NEAR: Final[Rung] = ("near",)
+# What waits again is a rung of its own, of each of the others.
+AGAIN: Final[Rung] = ("again",)
 
 # So many must have started for a rung to count.
 ENOUGH: Final = 10
@@ -163,7 +166,7 @@ def quantiles(
 
 @dataclass(slots=True)
 class Past:
-    """What one can learn from the first waits of a cluster; asked as of any instant up to its end."""
+    """What one can learn from the waits of a cluster; asked as of any instant up to its end."""
 
     waits: Waits
     moments: Moments
@@ -218,8 +221,10 @@ class Past:
     def _heard(self, voice: Voice, ask: Ask, as_of_ms: int, known: int) -> "_Heard | None":
         """The moments that a voice speaks of."""
         mark = mark_of(as_of_ms - ask.submitted_ms)
-        for rung in voice.ladder:
-            places = self._alike(rung, ask, mark, known)[-voice.most :]
+        # Who waits again is like others that do; where too few of them were seen, like who waits at first.
+        asks = (ask, replace(ask, again=False)) if ask.again else (ask,)
+        for asked, rung in product(asks, voice.ladder):
+            places = self._alike(rung, asked, mark, known)[-voice.most :]
             if len(places) < ENOUGH:
                 continue
             of = self.moments.of[places]
@@ -236,7 +241,8 @@ class Past:
             if started >= ENOUGH:
                 closeness = np.ones(len(places))
                 left = left_ms.astype(np.float64)
-                found = _Heard(rung, places, is_end, left, started, closeness, voice.says)
+                of_whom = (*AGAIN, *rung) if asked.again else rung
+                found = _Heard(of_whom, places, is_end, left, started, closeness, voice.says)
                 return self._nearest(found, ask, as_of_ms) if voice.kind is Kind.NEAR else found
         return None
 
@@ -254,7 +260,7 @@ class Past:
         near = distance <= np.partition(ends, most)[most]
         distance = distance[near]
         return _Heard(
-            NEAR,
+            (*AGAIN, *NEAR) if AGAIN[0] in heard.rung else NEAR,
             heard.places[near],
             heard.is_end[near],
             heard.left_ms[near],
@@ -288,9 +294,9 @@ class Past:
         return Masses(np.clip(left_ms, 0, longest_ms * _AT_MOST), own.mass)
 
     def _alike(self, rung: Rung, ask: Ask, mark: int, known: int) -> Places:
-        """Moments of the same mark and cell among the first so many, in order of time."""
+        """Moments of the same mark and cell, of those that wait again or not, in order of time."""
         keys, order = self._index(rung)
-        key = _key(mark, [np.array(getattr(ask, name)) for name in rung])
+        key = _key(2 * mark + ask.again, [np.array(getattr(ask, name)) for name in rung])
         first, last = np.searchsorted(keys, key, "left"), np.searchsorted(keys, key, "right")
         found = order[first:last]
         return found[: np.searchsorted(found, known)]
@@ -298,7 +304,8 @@ class Past:
     def _index(self, rung: Rung) -> tuple[Longs, Places]:
         if rung not in self._by_rung:
             of = self.moments.of
-            keys = _key(self.moments.mark, [getattr(self.waits, name)[of] for name in rung])
+            marks = 2 * self.moments.mark + self.waits.again[of]
+            keys = _key(marks, [getattr(self.waits, name)[of] for name in rung])
             order = np.argsort(keys, kind="stable")
             self._by_rung[rung] = keys[order], order
         return self._by_rung[rung]
@@ -322,10 +329,14 @@ def _key(mark: Longs | int, codes: Iterable[Longs]) -> Longs:
     return key
 
 
-RUNG_WORDS: Final[Mapping[Rung, str]] = {
+_WORDS: Final[Mapping[Rung, str]] = {
     EVERYBODY: "of the cluster",
     CLASS: "of its class",
     QUEUE: "of its queue and class",
     LINE: "of its user in its queue",
     NEAR: "that met such a queue",
+}
+RUNG_WORDS: Final[Mapping[Rung, str]] = {
+    **_WORDS,
+    **{(*AGAIN, *rung): f"{words} after losing their place" for rung, words in _WORDS.items()},
 }

@@ -40,7 +40,7 @@ def replay(
         band, name = band_of(at_ms - ask.submitted_ms), classes[ask.service_class]
         found = past.estimate(ask, at_ms, calibration.margins(band, name))
         if isinstance(found, Estimate):
-            told = Told(at_ms, band, name, found.low_ms, found.median_ms, found.high_ms)
+            told = Told(at_ms, band, name, found.low_ms, found.median_ms, found.high_ms, ask.again)
             together[_event(told)] += 1
             yield of, int(moments.mark[place]), told, found
             known_ms = min(int(waits.until_ms[of]), at_ms + int(found.high_ms) + 1)
@@ -61,4 +61,5 @@ def ask_of(waits: Waits, of: int) -> Ask:
         service_class=int(waits.service_class[of]),
         line=int(waits.line[of]),
         size=int(waits.size[of]),
+        again=bool(waits.again[of]),
     )

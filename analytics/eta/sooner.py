@@ -94,6 +94,7 @@ def off_peak(past: Past, ask: Ask, as_of_ms: int) -> tuple[str, Estimate] | None
 
 def _least(waits: Waits, rung: Rung, ask: Ask, as_of_ms: int) -> tuple[str, Estimate] | None:
     alike = (waits.submitted_ms < as_of_ms) & waits.placed & (waits.until_ms < min(as_of_ms, FOREVER_MS))
+    alike &= ~waits.again
     for name in rung:
         alike &= getattr(waits, name) == getattr(ask, name)
     submitted_ms, lengths_ms = waits.submitted_ms[alike], (waits.until_ms - waits.submitted_ms)[alike]

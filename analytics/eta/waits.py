@@ -1,4 +1,4 @@
-"""First waits as columns, and the moments of them from which one can tell what was left."""
+"""Waits as columns, and the moments of them from which one can tell what was left."""
 
 from dataclasses import dataclass, fields
 from typing import Final, Self
@@ -37,10 +37,11 @@ def band_of(age_ms: int) -> int:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waits:
     """
-    First waits of one cluster, a column for each part of them, in any order.
+    Waits of one cluster, a column for each part of them, in any order.
 
     Names are codes from 0. `until_ms`: when it was placed, or else when nobody waited any more;
-    `FOREVER_MS` while it goes on. `line`: its user within its queue. `size`: its bucket.
+    `FOREVER_MS` while it goes on. `line`: its user within its queue. `size`: its bucket. `again`: it was
+    placed before, and waits since `submitted_ms` for its next place.
     """
 
     submitted_ms: Longs
@@ -50,6 +51,7 @@ class Waits:
     service_class: Longs
     line: Longs
     size: Longs
+    again: Flags
 
     def __len__(self) -> int:
         return len(self.submitted_ms)
@@ -68,6 +70,7 @@ class Ask:
     service_class: int
     line: int
     size: int
+    again: bool = False
 
 
 def size_bucket(micro_gpus: Longs) -> Longs:

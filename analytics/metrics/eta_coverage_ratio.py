@@ -13,7 +13,7 @@ select
     case when side = 0 then 1 else 0 end as value
 from eta_outcomes($as_of_ms)
 where known_ms >= $window_start_ms and known_ms < $as_of_ms
-order by cluster, known_ms, workload_uid, mark
+order by cluster, known_ms, workload_uid, mark, at_ms
 """
 NONE = "no interval that was told of a start had its outcome in the window"
 
@@ -25,10 +25,11 @@ METRIC = Metric(
     definition=(
         "Of the 80 % intervals that were told of the start of waiting workloads, and whose outcome became"
         " known in the window, the share in which the workload started inside. One is told of each workload"
-        " when it begins to wait and as it comes to 10 min, 1 h, 6 h, 1 d and 3 d. That a start is late is"
+        " when it begins to wait, at first or after it lost its place, and as it comes to 10 min, 1 h, 6 h,"
+        " 1 d and 3 d. That a start is late is"
         " known as soon as the interval is over. Who gave up inside an interval is left out. 0.8 is meant."
     ),
-    source="definitions, section 3; docs/adr/0036",
+    source="definitions, section 3; docs/adr/0036 and 0058",
     sql=OUTCOMES,
     labels=("cluster", "service_class"),
     dimensions=("cluster", "queue", "service_class"),

@@ -4,7 +4,7 @@ import heapq
 from bisect import insort
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -54,6 +54,7 @@ def history(name: str, frame: pl.DataFrame) -> History:
             service_class=classes,
             line=codes(queue + "/" + frame["user"])[0],
             size=np.floor(np.log2(np.maximum(frame["size"].to_numpy(), 1))).astype(np.int64),
+            again=(frame["again"].to_numpy() if "again" in frame.columns else np.zeros(len(frame), np.bool_)),
         ),
         classes=class_names,
         cluster=codes(frame["cluster"])[0],
@@ -158,8 +159,17 @@ def year(seed: int = 7, days: int = 365) -> History:
     Waits are not drawn: they come of a schedule, by class, then by submission, where a smaller one may pass a
     larger one that has no room (backfill without reservation). So they depend on whatever else there is.
     """
+    return _year("generated year", seed, days, evicts=False)
+
+
+def evicting(seed: int = 7, days: int = 45) -> History:
+    """Some weeks of the same, where interactive work throws out best-effort work, which goes on later."""
+    return _year("generated weeks with evictions", seed, days, evicts=True)
+
+
+def _year(name: str, seed: int, days: int, *, evicts: bool) -> History:
     random = np.random.default_rng(seed)
-    jobs: list[tuple[float, int, int, int, float, float]] = []
+    jobs: list[_Job] = []
     for place, (_, rate, median, sigma) in enumerate(_CLASSES):
         at = 0.0
         while at < days * 24:
@@ -173,58 +183,119 @@ def year(seed: int = 7, days: int = 365) -> History:
             for number in range(burst):
                 run = float(median * np.exp(sigma * random.standard_normal())) if burst == 1 else median
                 patience = random.exponential(120.0)
-                jobs.append((at + number * 0.003, place, user, size, min(run, 48.0), patience))
+                jobs.append(_Job(at + number * 0.003, place, user, size, min(run, 48.0), patience))
     jobs.sort()
-    placed, left = _scheduled(jobs)
-    names = [name for name, *_ in _CLASSES]
+    waits = _Schedule(jobs, evicts=evicts).waits()
+    names = [class_name for class_name, *_ in _CLASSES]
     frame = pl.DataFrame(
         {
-            "submitted": [job[0] * 3600 for job in jobs],
-            "placed": [None if at is None else at * 3600 for at in placed],
-            "left": [None if at is None else at * 3600 for at in left],
+            "submitted": [wait.from_hour * 3600 for wait in waits],
+            "placed": [wait.until_hour * 3600 if wait.placed else None for wait in waits],
+            "left": [None if wait.placed else wait.until_hour * 3600 for wait in waits],
             "cluster": "year",
-            "queue": [f"team-{job[2] % 4}" for job in jobs],
-            "user": [str(job[2]) for job in jobs],
-            "size": [job[3] for job in jobs],
-            "class": [names[job[1]] for job in jobs],
+            "queue": [f"team-{jobs[wait.job].user % 4}" for wait in waits],
+            "user": [str(jobs[wait.job].user) for wait in waits],
+            "size": [jobs[wait.job].size for wait in waits],
+            "class": [names[jobs[wait.job].place] for wait in waits],
+            "again": [wait.again for wait in waits],
         },
         schema_overrides={"placed": pl.Float64, "left": pl.Float64},
     )
-    return history("generated year", frame)
+    return history(name, frame)
 
 
-def _scheduled(
-    jobs: Sequence[tuple[float, int, int, int, float, float]],
-) -> tuple[list[float | None], list[float | None]]:
-    """When each starts, or is given up; the latter is noticed when something else happens."""
-    placed: list[float | None] = [None] * len(jobs)
-    left: list[float | None] = [None] * len(jobs)
-    waiting: list[tuple[int, float, int]] = []
-    running: list[tuple[float, int]] = []
-    free, number = _GPUS, 0
-    while number < len(jobs) or running:
-        arrives = jobs[number][0] if number < len(jobs) else float("inf")
-        ends = running[0][0] if running else float("inf")
-        if arrives <= ends:
-            now = arrives
-            insort(waiting, (jobs[number][1], arrives, number))
-            number += 1
-        else:
-            now, size = heapq.heappop(running)
-            free += size
-        still = []
-        for entry in waiting:
-            job = jobs[entry[2]]
-            if now > job[0] + job[5]:
-                left[entry[2]] = now
-            elif job[3] <= free:
-                free -= job[3]
-                placed[entry[2]] = now
-                heapq.heappush(running, (now + job[4], job[3]))
+class _Job(NamedTuple):
+    """Hours, except for its class, user and GPUs; it runs so long, and gives up a wait after its patience."""
+
+    at: float
+    place: int
+    user: int
+    size: int
+    run: float
+    patience: float
+
+
+class _Wait(NamedTuple):
+    job: int
+    from_hour: float
+    until_hour: float
+    placed: bool
+    again: bool
+
+
+class _Schedule:
+    """When each starts, is thrown out, or is given up; the latter is noticed when something else happens."""
+
+    def __init__(self, jobs: Sequence[_Job], *, evicts: bool) -> None:
+        self._jobs, self._evicts = jobs, evicts
+        self._free, self._now = _GPUS, 0.0
+        # By class, then by submission, also of what waits again.
+        self._waiting: list[tuple[int, float, int]] = []
+        # How long each has to run; of those that wait: since when, and whether again; of those that run:
+        # from when and to when.
+        self._runs = [job.run for job in jobs]
+        self._since: dict[int, tuple[float, bool]] = {}
+        self._running: dict[int, tuple[float, float]] = {}
+        self._ends: list[tuple[float, int]] = []
+        self._waits: list[_Wait] = []
+
+    def waits(self) -> list[_Wait]:
+        """All waits that came to an end, and none else: at last nothing waits or runs."""
+        arrivals = iter([*enumerate(self._jobs), (-1, None)])
+        number, job = next(arrivals)
+        while job is not None or self._ends:
+            if job is not None and (not self._ends or job.at <= self._ends[0][0]):
+                self._now = job.at
+                self._queue(number, again=False)
+                number, job = next(arrivals)
             else:
-                still.append(entry)
-        waiting = still
-    return placed, left
+                self._now, ended = heapq.heappop(self._ends)
+                if self._running.get(ended, (0.0, -1.0))[1] != self._now:
+                    continue
+                self._stop(ended)
+            self._place()
+        return self._waits
+
+    def _queue(self, number: int, *, again: bool) -> None:
+        insort(self._waiting, (self._jobs[number].place, self._jobs[number].at, number))
+        self._since[number] = self._now, again
+
+    def _stop(self, number: int) -> None:
+        self._runs[number] -= self._now - self._running.pop(number)[0]
+        self._free += self._jobs[number].size
+
+    def _place(self) -> None:
+        for entry in list(self._waiting):
+            job, (since, again) = self._jobs[entry[2]], self._since[entry[2]]
+            gives_up = self._now > since + job.patience
+            if not gives_up and not self._has_room(job):
+                continue
+            self._waiting.remove(entry)
+            self._waits.append(_Wait(entry[2], since, self._now, not gives_up, again))
+            if not gives_up:
+                self._free -= job.size
+                ends = self._now + self._runs[entry[2]]
+                self._running[entry[2]] = self._now, ends
+                heapq.heappush(self._ends, (ends, entry[2]))
+
+    def _has_room(self, job: _Job) -> bool:
+        victims = [] if job.place or not self._evicts else self._victims(job.size)
+        for number in victims:
+            self._stop(number)
+            self._queue(number, again=True)
+        return job.size <= self._free
+
+    def _victims(self, size: int) -> list[int]:
+        """Best-effort work that is in the way, what began last first; none where that is not enough."""
+        found: list[int] = []
+        free = self._free
+        running = [number for number in self._running if self._jobs[number].place == len(_CLASSES) - 1]
+        for number in sorted(running, key=lambda one: self._running[one][0], reverse=True):
+            if free >= size:
+                break
+            found.append(number)
+            free += self._jobs[number].size
+        return found if free >= size else []
 
 
 HISTORIES["generated year"] = year

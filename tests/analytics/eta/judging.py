@@ -14,23 +14,58 @@ from tests.analytics.eta.histories import History
 _QUANTILES: Final = (0.1, 0.5, 0.9)
 # Before so many waits have ended nobody has quantiles of them.
 _FEWEST: Final = 20
-# A cell with fewer intervals, or of fewer bursts, is not judged: what one user submits within an hour is held
-# or missed together, and of ten such bursts a share of 80 % is known within 13 % (one standard error).
-_FEWEST_INTERVALS: Final = 30
-_FEWEST_BURSTS: Final = 10
+# What an interval is meant to hold may be off by so much.
+_MEANT: Final = (0.7, 0.9)
+# Of the standard normal, for 95 %.
+_Z: Final = 1.96
 
 
 class Cell(NamedTuple):
-    """Of a band or class: intervals, how many bursts they are worth, and which share of them was held."""
+    """Of a band or class: intervals, how many bursts they are worth, which shares started early and late."""
 
     intervals: int
     bursts: float
-    held: float
+    early: float
+    late: float
 
     @property
-    def is_judged(self) -> bool:
-        """Whether there is enough of it to say how many are held."""
-        return self.intervals >= _FEWEST_INTERVALS and self.bursts >= _FEWEST_BURSTS
+    def held(self) -> float:
+        """The share that started inside."""
+        return 1 - self.early - self.late
+
+    @property
+    def is_meant(self) -> bool:
+        """Whether 70 to 90 % were held."""
+        return _MEANT[0] <= round(self.held, 2) <= _MEANT[1]
+
+    @property
+    def may_be_meant(self) -> bool:
+        """Whether so few bursts could have come of work of which 70 to 90 % are held in the long run."""
+        low, high = self.between
+        return low <= _MEANT[1] and high >= _MEANT[0]
+
+    @property
+    def between(self) -> tuple[float, float]:
+        """
+        The share that is held in the long run, to 95 %: a burst is held or missed together, and counts once.
+
+        Source: Wilson 1927, with an effective size in the place of the number (Korn and Graubard 1998).
+
+        >>> [round(end, 3) for end in Cell(50, 10.0, 0.1, 0.1).between]
+        [0.49, 0.943]
+        """
+        off = _Z**2 / self.bursts
+        half = _Z * (self.held * (1 - self.held) / self.bursts + off / self.bursts / 4) ** 0.5
+        return (self.held + off / 2 - half) / (1 + off), (self.held + off / 2 + half) / (1 + off)
+
+    def text(self, name: str) -> str:
+        """In a line, with whether it is what it should be."""
+        low, high = self.between
+        found = "" if self.is_meant else " TOO FEW BURSTS TO TELL" if self.may_be_meant else " MISSED"
+        return (
+            f"  {name:14} {self.held:.2f} held ({low:.2f} to {high:.2f}), {self.early:.2f} early,"
+            f" {self.late:.2f} late, of {self.intervals} in {self.bursts:.1f} bursts{found}"
+        )
 
 
 def worth(bursts: Longs) -> float:
@@ -70,13 +105,15 @@ class Judged:
     def coverage(self) -> dict[str, Cell]:
         """By band and by class."""
         band, classes, left, told = self.columns()
-        held = (told[:, 0] <= left) & (left <= told[:, 2])
+        early, late = left < told[:, 0], left > told[:, 2]
         bursts = np.unique(np.array(self.bursts), axis=0, return_inverse=True)[1].ravel()
         named = np.array(classes)
         cells = {name: band == at for at, name in enumerate(BANDS)}
         cells |= {name: named == name for name in sorted(set(classes))}
         return {
-            name: Cell(int(cell.sum()), worth(bursts[cell]), float(held[cell].mean()))
+            name: Cell(
+                int(cell.sum()), worth(bursts[cell]), float(early[cell].mean()), float(late[cell].mean())
+            )
             for name, cell in cells.items()
             if cell.any()
         }
@@ -91,23 +128,22 @@ class Judged:
     def text(self) -> str:
         """As a table."""
         ours, plain, limits = self.losses()
-        cells = "; ".join(
-            f"{name} {cell.held:.2f} of {cell.intervals} ({cell.bursts:.1f} bursts)"
-            + ", not judged" * (not cell.is_judged)
-            for name, cell in self.coverage().items()
-        )
         ahead = "" if limits is None else f", limits ahead {limits:,.0f}"
-        return (
-            f"{self.name}: {len(self.rows)} intervals: {cells}\n"
-            f"  pinball {ours:,.0f} s, unconditional {plain:,.0f} ({ours / plain:.3f}){ahead}"
+        return "\n".join(
+            (
+                f"{self.name}: {len(self.rows)} intervals",
+                *(cell.text(name) for name, cell in self.coverage().items()),
+                f"  pinball {ours:,.0f} s, unconditional {plain:,.0f} ({ours / plain:.3f}){ahead}",
+            )
         )
 
 
-def judged(history: History, *, first: bool = False) -> Judged:
+def judged(history: History, *, first: bool = False, again: bool = False) -> Judged:
     """
     All clusters of a trace, told of online; only the moments after the median one count.
 
-    `first`: those before it instead, which is what the estimator was made on.
+    `first`: those before it instead, which is what the estimator was made on. `again`: of waits after a
+    placement, beside the quantiles of such waits, instead of first ones.
     """
     found = Judged(history.name)
     rows: list[tuple[int, tuple[float, float, float], float | None]] = []
@@ -115,11 +151,12 @@ def judged(history: History, *, first: bool = False) -> Judged:
     for cluster in np.unique(history.cluster):
         chosen = history.cluster == cluster
         waits = history.waits.at(chosen)
-        plain = _Unconditional(waits.until_ms - waits.submitted_ms, waits.until_ms, waits.placed)
+        counted = waits.at(waits.again == again)
+        plain = _Unconditional(counted.until_ms - counted.submitted_ms, counted.until_ms, counted.placed)
         ahead = _LimitsAhead.of(history, chosen)
         for of, _, told, _ in replay(waits, classes=history.classes, from_ms=0, as_of_ms=FOREVER_MS):
             quantiles = plain.quantiles(told.at_ms)
-            if not waits.placed[of] or quantiles is None:
+            if waits.again[of] != again or not waits.placed[of] or quantiles is None:
                 continue
             age = told.at_ms - int(waits.submitted_ms[of])
             left = (int(waits.until_ms[of]) - told.at_ms) / 1000

@@ -85,5 +85,10 @@ def test_margins_stay_between_their_bounds() -> None:
 def test_how_many_held_is_counted_by_band_and_class() -> None:
     other = TOLD._replace(service_class="interactive")
     found = held([Outcome(TOLD, 1, 0), Outcome(TOLD, 2, 1), Outcome(other, 3, -1)])
-    assert found == {(0, "batch"): Held(2, 1), (0, "interactive"): Held(1, 0)}
-    assert (found[0, "batch"].ratio, Held(0, 0).ratio) == (0.5, None)
+    assert found == {(0, "batch", False): Held(2, 1), (0, "interactive", False): Held(1, 0)}
+    assert (found[0, "batch", False].ratio, Held(0, 0).ratio) == (0.5, None)
+
+
+def test_what_waits_again_is_counted_by_itself() -> None:
+    found = held([Outcome(TOLD, 1, 0), Outcome(TOLD._replace(again=True), 2, 1)])
+    assert found == {(0, "batch", False): Held(1, 1), (0, "batch", True): Held(1, 0)}

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import fields, replace
 from random import Random
 
 import numpy as np
@@ -11,10 +12,12 @@ from hypothesis import strategies as st
 
 from analytics.censored import Stay, survival_quantiles
 from analytics.eta.estimate import (
+    AGAIN,
     CLASS,
     EVERYBODY,
     LINE,
     NEAR,
+    RUNG_WORDS,
     UNCALIBRATED,
     Estimate,
     Margins,
@@ -46,7 +49,8 @@ def waits(minutes: Sequence[int | None], *, apart: int = 60, **codes: int) -> Wa
     until = np.minimum(submitted + np.array(ends, np.int64), FOREVER_MS)
     names = ("queue", "service_class", "line", "size")
     columns = {name: np.full(number, codes.get(name, 0)) for name in names}
-    return Waits(submitted_ms=submitted, until_ms=until, placed=until < FOREVER_MS, **columns)
+    again = np.zeros(number, np.bool_)
+    return Waits(submitted_ms=submitted, until_ms=until, placed=until < FOREVER_MS, again=again, **columns)
 
 
 def ask(*, submitted_ms: int = NOON - 1, line: int = 0, size: int = 0, queue: int = 0, of: int = 0) -> Ask:
@@ -129,6 +133,35 @@ def test_where_few_are_alike_the_others_still_answer() -> None:
     assert rungs(ask(line=-1, queue=-1, of=-1)) == [EVERYBODY, NEAR]
 
 
+def mixed(first: Sequence[int], again: Sequence[int]) -> Waits:
+    """First waits of so many minutes, and waits of work that was placed before."""
+    number = len(first)
+    past = waits([*first, *again])
+    past.again[number:] = True
+    return past
+
+
+def test_what_waits_again_is_told_by_what_waited_again_and_the_others_by_the_others() -> None:
+    past = Past.of(mixed([120] * 30, [20] * 30), NOON)
+    rungs = {}
+    for again, minutes in ((False, 120), (True, 20)):
+        asked = replace(ask(), again=again)
+        found = past.estimate(asked, NOON)
+        assert isinstance(found, Estimate)
+        assert found.median_ms == pytest.approx(minutes * MINUTE, rel=0.2)
+        rungs[again] = [heard.rung for heard, _ in past.voices(asked, NOON)]
+    assert rungs[True] == [(*AGAIN, *rung) for rung in rungs[False]]
+    assert all(rung in RUNG_WORDS for rung in rungs[True])
+
+
+def test_where_few_waited_again_first_waits_answer_for_them() -> None:
+    past = Past.of(mixed([120] * 30, [20] * 9), NOON)
+    found = past.estimate(replace(ask(), again=True), NOON)
+    assert isinstance(found, Estimate)
+    assert found.rung == NEAR
+    assert found.median_ms == pytest.approx(120 * MINUTE, rel=0.2)
+
+
 def test_answers_are_averaged_by_their_quantiles() -> None:
     """Of a minute and of 15, plus one minute each, it is the geometric mean."""
     short, long = (Masses(np.array([float(at * MINUTE)]), np.ones(1)) for at in (1, 15))
@@ -144,6 +177,63 @@ def test_an_answer_counts_as_much_as_it_says() -> None:
 def test_whoever_is_everybody_is_heard_as_much_as_three() -> None:
     heard = Past.of(waits([30] * 40), NOON).voices(ask(), NOON)
     assert [one.says for one, _ in heard] == [3, 1, 1, 1, 1]
+
+
+def heard(past: Waits, number: int, asked: Ask | None = None) -> float:
+    """The median that one voice answers, in minutes."""
+    _, masses = Past.of(past, NOON).voices(asked or ask(), NOON)[number]
+    return quantiles([masses], [0.5])[0] / MINUTE
+
+
+def test_a_burst_weighs_as_the_root_of_its_number() -> None:
+    """Thirty of an hour, one by one, and a hundred at once of ten minutes: these weigh as ten."""
+    past = waits([60] * 30 + [10] * 100)
+    past.submitted_ms[30:] = NOON - 2 * DAY
+    past.until_ms[30:] = NOON - 2 * DAY + 10 * MINUTE
+    assert heard(past, 0) == pytest.approx(60, abs=1.5)
+
+
+def test_what_its_class_did_a_hundred_days_ago_hardly_counts() -> None:
+    """Forty were placed after an hour then, twenty after ten minutes of late; everybody forgets nothing."""
+    past = waits([60] * 40 + [10] * 20)
+    past.submitted_ms[:40] -= 100 * DAY
+    past.until_ms[:40] -= 100 * DAY
+    assert heard(past, 0) == pytest.approx(60, abs=1.5)
+    assert heard(past, 1) == pytest.approx(10, abs=1.5)
+
+
+def of_two_classes(times: int) -> Waits:
+    """Two of five are of its class and waited ten minutes, the others an hour; then it comes itself."""
+    past = waits([*[10, 60, 60, 10, 60] * times, None], apart=600)
+    past.submitted_ms[-1] = NOON - MINUTE
+    past.service_class[:-1] = (past.until_ms - past.submitted_ms > 10 * MINUTE)[:-1]
+    return past
+
+
+def test_of_those_that_met_the_same_queue_its_own_class_counts_most() -> None:
+    past = of_two_classes(12)
+    assert heard(past, -1, ask(submitted_ms=NOON - MINUTE)) == pytest.approx(10, abs=1.5)
+    assert heard(past, 0) == pytest.approx(60, abs=1.5)
+
+
+def test_a_hundred_that_are_near_are_enough() -> None:
+    known = Past.of(of_two_classes(60), NOON)
+    [*_, (near, _)] = known.voices(ask(submitted_ms=NOON - MINUTE), NOON)
+    assert set(known.waits.service_class[known.moments.of[near.places]]) == {0}
+
+
+def test_of_its_user_the_last_five_hundred_are_asked() -> None:
+    past = waits([60] * 1500 + [10] * 500, apart=1)
+    assert heard(past, 2) == pytest.approx(10, abs=1.5)
+    assert heard(past, 0) == pytest.approx(60, abs=1.5)
+
+
+def test_a_line_that_does_not_move_is_told_at_most_three_times_the_longest_wait() -> None:
+    past = waits([30] * 40 + [None] * 200, apart=1)
+    past.submitted_ms[:40] -= 2 * DAY
+    past.until_ms[:40] -= 2 * DAY
+    # The first of those that wait was looked at 199 minutes ago.
+    assert heard(past, 3) == pytest.approx(3 * 199, abs=0.1)
 
 
 def test_margins_move_the_ends_to_other_levels_and_leave_the_median_where_it_is() -> None:
@@ -177,6 +267,7 @@ def test_nothing_that_comes_later_changes_what_is_told() -> None:
         until_ms=np.where(known.until_ms < as_of_ms, known.until_ms, FOREVER_MS),
         placed=known.placed & (known.until_ms < as_of_ms),
         queue=known.queue, service_class=known.service_class, line=known.line, size=known.size,
+        again=known.again,
     )  # fmt: skip
     asked = ask(submitted_ms=as_of_ms - 5 * MINUTE)
     assert Past.of(past, NOON).estimate(asked, as_of_ms) == Past.of(cut, as_of_ms).estimate(asked, as_of_ms)
@@ -198,7 +289,8 @@ def test_when_the_queue_is_full_the_times_when_it_was_full_are_nearest() -> None
         submitted, until = np.array(rows + [(NOON - 1, FOREVER_MS)] * now).T
         zeros = np.zeros(len(until), np.int64)
         columns = dict.fromkeys(("queue", "service_class", "line", "size"), zeros)
-        past = Waits(submitted_ms=submitted, until_ms=until, placed=until < FOREVER_MS, **columns)
+        placed, again = until < FOREVER_MS, zeros > 0
+        past = Waits(submitted_ms=submitted, until_ms=until, placed=placed, again=again, **columns)
         heard, _ = Past.of(past, NOON).voices(ask(), NOON)[-1]
         assert heard.rung == NEAR
         return float(np.median(heard.left_ms))
@@ -222,6 +314,6 @@ def test_rungs_are_cells_of_their_own() -> None:
     short, long = waits([10] * 30, line=0), waits([200] * 30, line=1)
     both = Waits(**{
         name: np.concatenate((getattr(short, name), getattr(long, name)))
-        for name in ("submitted_ms", "until_ms", "placed", "queue", "service_class", "line", "size")
+        for name in (one.name for one in fields(Waits))
     })  # fmt: skip
     assert told(both, ask(line=1)).median_ms > told(both, ask(line=0)).median_ms

@@ -32,6 +32,12 @@ def test_what_is_seen_of_a_line_by_hand() -> None:
     assert np.exp(seen[4:]) - 60 == pytest.approx([3.5 * hours, 0.5 * hours, 3 * hours])
 
 
+def test_the_last_eight_that_were_placed_are_averaged() -> None:
+    past = waits([90] * 4 + [30] * 4 + [10] * 4, apart=120)
+    seen = Line(past, past.line).state(ZERO, NOW, NOW)[5, 0]
+    assert seen == pytest.approx((math.log(31 * 60) + math.log(11 * 60)) / 2)
+
+
 def test_of_a_group_that_nobody_was_in_nothing_is_seen() -> None:
     past = waits([30] * 6 + [None] * 3, apart=60)
     line = Line(past, past.line)
@@ -56,7 +62,7 @@ def test_it_is_what_counting_says(rows: list[tuple[int, int | None, int]], minut
     codes = np.array([row[2] for row in rows], np.int64)
     past = Waits(
         submitted_ms=begins, until_ms=ends, placed=ends < FOREVER_MS,
-        queue=codes, service_class=codes, line=codes, size=codes,
+        queue=codes, service_class=codes, line=codes, size=codes, again=codes > 1,
     )  # fmt: skip
     seen = Line(past, codes).state(np.array([code]), np.array([at_ms]), np.array([at_ms]))[:, 0]
     own = codes == code

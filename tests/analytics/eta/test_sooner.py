@@ -62,6 +62,15 @@ def test_the_quietest_hours_of_the_week_are_those_in_which_like_work_waited_leas
     assert (estimate.median_ms, estimate.like, estimate.rung) == (2 * MINUTE, 3 * 7, QUEUE)
 
 
+def test_hours_in_which_work_was_thrown_out_are_no_hours_to_submit_in() -> None:
+    past = waits([60] * (7 * 7 * 24))
+    past.again[:] = past.submitted_ms // DAY % 7 != 3
+    asked = Ask(submitted_ms=NOON, queue=0, service_class=0, line=0, size=0)
+    found = off_peak(Past.of(past, NOON), asked, NOON)
+    assert found is not None
+    assert found[0].startswith("Sunday")
+
+
 @pytest.mark.parametrize("queue", [0, -1])
 def test_hours_in_which_few_came_do_not_count(queue: int) -> None:
     past = waits([60] * (5 * 24))
