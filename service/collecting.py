@@ -15,7 +15,7 @@ from collector.live import run_cluster
 from collector.shared_intake import SharedIntake, TakesIn
 from collector.translator import TRANSLATORS
 from domain.errors import ProductError, SettingsError, StoreBrokenError, UnreachableError
-from domain.window import MS_PER_HOUR, SystemClock, format_instant
+from domain.window import MS_PER_HOUR, Clock, SystemClock, format_instant
 from service.alarms import Alarms
 from service.forgotten import Forgotten
 from service.patience import PatientSink, Room
@@ -56,6 +56,7 @@ class Collectors:
         alarms: told of a full disk, and of credentials that end.
         forgotten: names that stay out of the store.
         failed: told why a collector cannot go on.
+        clock: stamps what is seen; by default the machine's.
     """
 
     def __init__(
@@ -66,12 +67,14 @@ class Collectors:
         alarms: Alarms,
         forgotten: Forgotten,
         failed: Callable[[ProductError], None],
+        clock: Clock | None = None,
     ) -> None:
         self._settings = settings
         self._store = store
         self._alarms = alarms
         self._forgotten = forgotten
         self._failed = failed
+        self._clock = clock or SystemClock()
         self._room = Room(settings.store.data_dir, size_bytes(settings.keeping.min_free))
         self._running = _Running()
 
@@ -195,7 +198,7 @@ class Collectors:
                     connection=running.connections[cluster.name],
                     intake=running.intakes[cluster.name],
                     translators=TRANSLATORS,
-                    clock=SystemClock(),
+                    clock=self._clock,
                     stop=stop,
                 )
             except Exception as error:

@@ -65,6 +65,7 @@ class Runtime:
         settings: what to run.
         store: an open store; by default the one of the settings, opened and closed here.
         clock: what "now" is; by default the machine's time, or the end of imported data.
+        machine: the machine's clock, by which is read what clusters say and told how old it is.
         past_looks: as in `service.wait_reasons`, for a store into which history was just read.
 
     Raises:
@@ -79,18 +80,20 @@ class Runtime:
         *,
         store: Store | None = None,
         clock: Clock | None = None,
+        machine: Clock | None = None,
         past_looks: int = 0,
     ) -> None:
         auth = settings.authentication()
         auth.check_bind(settings.server.host)
         self.settings = settings
+        self._machine = machine or SystemClock()
         self._past_looks = past_looks
         self.stopping = Stop()
         self._owns_store = store is None
         self.store = store or open_store(settings)
         self.alarms = Alarms()
         watched = {cluster.name for cluster in settings.clusters}
-        self._first_cut = FirstCut(self.store, watched, SystemClock())
+        self._first_cut = FirstCut(self.store, watched, self._machine)
         try:
             self.answers = Answers(
                 self.store,
@@ -100,15 +103,17 @@ class Runtime:
                 agreement=settings.money.agreement(),
                 quotas=settings.quota,
                 alarms=self.alarms,
-                kueue_checks=KueueChecks(self.store, settings.kueue_metrics, SystemClock()),
+                kueue_checks=KueueChecks(self.store, settings.kueue_metrics, self._machine),
                 alone=lambda: self._measuring,
                 checkpoints=Checkpoints(
-                    self.store, watched, self._tell, SystemClock(), first_cut=self._first_cut
+                    self.store, watched, self._tell, self._machine, first_cut=self._first_cut
                 ),
             )
-            self._gateways = Gateways(settings.gateways, SystemClock())
+            self._gateways = Gateways(settings.gateways, self._machine)
             self.alerting = self._alerting()
-            self.exporter = Exporter(REGISTRY, alarms=self.alarms.sounding, outside=self._outside)
+            self.exporter = Exporter(
+                REGISTRY, self._machine, alarms=self.alarms.sounding, outside=self._outside
+            )
             self.measurer = self._measurer()
             app = create_app(
                 Api(
@@ -134,9 +139,10 @@ class Runtime:
             alarms=self.alarms,
             forgotten=self._keeper.forgotten,
             failed=self._failed,
+            clock=self._machine,
         )
         self._error: BaseException | None = None
-        self._began_ms = SystemClock().now_ms()
+        self._began_ms = self._machine.now_ms()
 
     @property
     def url(self) -> str:
@@ -152,7 +158,7 @@ class Runtime:
             self._server.start()
             self._ticker.every(self.settings.schedule.measure_every_seconds, self._tick, name="measure")
             for name, seconds, poller in pollers(
-                self.settings.gpu_metrics, self.store, SystemClock(), connect=self._collectors.connect
+                self.settings.gpu_metrics, self.store, self._machine, connect=self._collectors.connect
             ):
                 self._pollers.append(poller)
                 self._ticker.every(seconds, partial(self._poll, poller), name=name, asks_others=True)
@@ -228,7 +234,7 @@ class Runtime:
             runbooks_url=settings.alerting.runbooks_url.rstrip("/"),
         )
         every = timedelta(seconds=settings.schedule.measure_every_seconds)
-        return Alerting(self.answers, settings.alerting, links=links, every=every, clock=SystemClock())
+        return Alerting(self.answers, settings.alerting, links=links, every=every, clock=self._machine)
 
     def _weekly(self) -> WeeklyReports:
         return WeeklyReports(
@@ -271,7 +277,7 @@ class Runtime:
         """Ask each cluster for Kueue's own order of its queues."""
         for cluster in self.settings.clusters:
             connection = self._collectors.connect(cluster.name)
-            asking = Positions(cluster.name, connection, self.store, SystemClock())
+            asking = Positions(cluster.name, connection, self.store, self._machine)
             self._pollers.append(asking)
             self._ticker.every(
                 EVERY_SECONDS,
@@ -313,7 +319,7 @@ class Runtime:
         orders.take(self.settings.orders_dir, handlers)
 
     def _keep_house(self) -> None:
-        now_ms = SystemClock().now_ms()
+        now_ms = self._machine.now_ms()
         self._collectors.check_credentials(now_ms)
         with self._measuring:
             if self.settings.keeping.retention is not None:

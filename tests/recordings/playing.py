@@ -8,6 +8,7 @@ which alerts fire at each step, by all their labels, and what they say.
 import subprocess
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -18,7 +19,6 @@ from alerts.evaluation import Alert, Evaluation, firing
 from alerts.exporter import Exporter
 from alerts.posting import Identity
 from alerts.rules import rules_file
-from alerts.standing import State
 from alerts.wording import Links
 from analytics.evaluate import evaluate, exported_asks
 from analytics.metrics import REGISTRY
@@ -91,14 +91,13 @@ class Played:
             played._step(course.measured(store, int(str(first["at_ms"])) + at_ms), at_ms)
         return played
 
-    def names(self, state: State) -> set[str]:
-        """Alerts that were in a state at some step."""
-        return {
-            alert.labels["alertname"]
-            for alerts in self.stood
-            for alert in alerts.values()
-            if alert.standing.state is state
-        }
+    def courses_of(self, name: str) -> list[str]:
+        """Of each alert of that name that ever fires a letter per step: `!` where it does, else a dot."""
+        fired = [{one.identity for one in _of(name, alerts)} for alerts in self.stood]
+        return [
+            "".join("!" if identity in found else "." for found in fired)
+            for identity in sorted({identity for found in fired for identity in found})
+        ]
 
     def check(self, folder: Path) -> None:
         """Prometheus fires, says and resolves the same at each step."""
@@ -148,23 +147,27 @@ class Played:
 
     def _texts(self) -> Iterator[dict[str, Any]]:
         """All alerts of a name, with what they say, where the first of them fires."""
-        for name in sorted(self.names(State.FIRING)):
-            place, found = next(
-                (place, found)
-                for place, alerts in enumerate(self.stood)
-                if (found := [one for one in firing(alerts) if one.labels["alertname"] == name])
-            )
-            yield {
-                "eval_time": f"{place * self.course.step_ms // 1000}s",
-                "alertname": name,
-                "exp_alerts": [
-                    {
-                        "exp_labels": {key: text for key, text in one.labels.items() if key != "alertname"},
-                        "exp_annotations": dict(one.annotations),
-                    }
-                    for one in found
-                ],
-            }
+        for name in sorted(self.course.names):
+            told = ((place, found) for place, alerts in enumerate(self.stood) if (found := _of(name, alerts)))
+            for place, found in islice(told, 1):
+                yield {
+                    "eval_time": f"{place * self.course.step_ms // 1000}s",
+                    "alertname": name,
+                    "exp_alerts": [
+                        {
+                            "exp_labels": {
+                                key: text for key, text in one.labels.items() if key != "alertname"
+                            },
+                            "exp_annotations": dict(one.annotations),
+                        }
+                        for one in found
+                    ],
+                }
+
+
+def _of(name: str, alerts: Mapping[Identity, Alert]) -> list[Alert]:
+    """Those of a name that fire."""
+    return [one for one in firing(alerts) if one.labels["alertname"] == name]
 
 
 def _said(alert: Declared, reading: Reading) -> dict[str, str]:
