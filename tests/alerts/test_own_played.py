@@ -75,17 +75,15 @@ class Site:
             }
         )
         with Ledger(settings, clock=self.clock, machine=self.clock) as running:
-            until(
-                lambda: self.cluster.opened(PODS) > opened or DISK in running.alarms.sounding(), seconds=120
-            )
-            until(lambda: running.ticks == AT_THE_START, seconds=120)
+            until(lambda: self.cluster.opened(PODS) > opened or DISK in running.alarms.sounding())
+            until(lambda: running.ticks == AT_THE_START)
             yield running
 
     def up(self, ledger: Ledger, minutes: int, *, holds: Callable[[], bool] | None = None) -> None:
         """Minutes with a ledger, each measured when this holds; by default that it has read its cluster."""
         for _ in range(minutes):
             self.cluster.bookmark(PODS)
-            until(holds or (lambda: self._seen_ms(ledger) == self.clock.at_ms), seconds=120)
+            until(holds or (lambda: self._seen_ms(ledger) == self.clock.at_ms))
             ledger.tick()
             told = ledger.alerting.told()
             self._over(
