@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from alerts.declared import annotations, declared, factor, labels, readings
+from alerts.declared import Declared, annotations, declared, factor, labels, readings
 from alerts.exporter import Exporter
 from alerts.inhibition import configuration
 from alerts.operator import prometheus_rule, service_monitor
@@ -261,15 +261,29 @@ def test_a_thousand_breaching_workloads_are_one_alert_per_queue_and_class(tmp_pa
     )
 
 
-def test_a_limit_that_nobody_measured_is_unknown_and_an_undefined_value_may_be_fine() -> None:
+def test_a_limit_that_nobody_measured_is_unknown() -> None:
     by_name = {alert.rule.name: alert for alert in ALERTS}
     waits = {"cluster": "east", "queue": "q", "service_class": "batch"}
     samples = {"starvation_index_seconds": [Sample(labels=waits, value=9e9)]}
     (reading,) = readings(by_name["GpuQueueWaitTooLong"], samples, Policy())
     assert (reading.breaches, reading.limit) == (None, None)
-    grows = {"queue_cap_seconds": [Sample.undefined({"cluster": "east"}, "it did not grow")]}
-    (reading,) = readings(by_name["GpuQueueCapSoon"], grows, Policy())
-    assert (reading.breaches, reading.value, reading.because) == (False, None, "it did not grow")
+
+
+# Where nothing waits, grows or is attempted the metric is undefined, and all is well. Of every other rule an
+# undefined value says that nobody knows.
+FINE_IF_UNDEFINED = {
+    "GpuPreemptionStorm", "GpuQueueCapSoon", "GpuQueueWaitBroken", "GpuQueueWaitP99TooLong",
+    "GpuRestartStorm",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("alert", [each for each in ALERTS if each.metric], ids=lambda each: each.rule.name)
+def test_an_undefined_value_ends_a_breach_where_it_tells_that_there_is_none(alert: Declared) -> None:
+    identity = dict.fromkeys(alert.rule.identity, "x") | dict(alert.rule.match)
+    (reading,) = readings(alert, {alert.source: [Sample.undefined(identity, "nothing of it")]}, Policy())
+    expected = False if alert.rule.name in FINE_IF_UNDEFINED else None
+    assert (reading.breaches, reading.value) == (expected, None)
+    assert reading.because == "nothing of it"
 
 
 def test_of_several_limits_the_one_that_is_breached_first_counts_both_ways() -> None:
