@@ -80,6 +80,6 @@ def told(found: Estimate, *, queue: str, held: Held, days: int, few_below: int) 
     kept = (
         ""
         if held.ratio is None or held.intervals < few_below
-        else f"; {held.ratio:.0%} of {held.intervals:,} such intervals held in the last {days} days"
+        else f"; {held.ratio * 100:.0f} % of {held.intervals:,} such intervals held in the last {days} days"
     )
     return f"It starts in {_roughly(found.median_ms)} ({_interval(found)}), {rests}{kept}."

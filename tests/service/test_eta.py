@@ -154,7 +154,7 @@ def test_what_was_told_is_shown_beside_what_is_told(store: Store) -> None:
     assert found["low_seconds"] <= found["median_seconds"] <= found["high_seconds"]
     assert found["calibration"]["age_band"] == "below 10 min"
     assert found["calibration"]["intervals"] >= PAST - ENOUGH - 5
-    share = f"{found['calibration']['held_ratio']:.0%} of {found['calibration']['intervals']}"
+    share = f"{found['calibration']['held_ratio'] * 100:.0f} % of {found['calibration']['intervals']}"
     assert found["sentence"].startswith(f"It starts in about {about(found['median_seconds'] * 1000)} (80 %: ")
     assert f"{share} such intervals held in the last 14 days" in found["sentence"]
 

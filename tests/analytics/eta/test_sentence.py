@@ -16,7 +16,7 @@ def said(held: Held, *, low: int = 10, high: int = 60) -> str:
 def test_how_often_intervals_held_is_told_of_enough_of_them_only() -> None:
     plain = "It starts in about 20 min (80 %: 10 min to 1 h), from 20 like workloads of its class"
     assert said(Held(0, 0)) == said(Held(1, 0)) == said(Held(4, 4)) == f"{plain}."
-    assert said(Held(5, 4)) == f"{plain}; 80% of 5 such intervals held in the last 14 days."
+    assert said(Held(5, 4)) == f"{plain}; 80 % of 5 such intervals held in the last 14 days."
 
 
 def test_an_interval_whose_ends_are_told_alike_is_told_once() -> None:
