@@ -3,7 +3,8 @@ The Prometheus rule file, made from the declarations of the alerts and the site'
 
 Features of Prometheus 2.42 only, where `keep_firing_for` came in. Each alert reads a recording rule named
 level:metric:operations, in which a missing value is the last one for as long as the alert's window; and while
-the ledger itself cannot be read, the value recorded last. So the lack of data never resolves a breach.
+the ledger itself cannot be read, the value recorded last, for as long as that takes. A value that the ledger
+leaves out while it answers is missed by Prometheus after the window: then the alert ends.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -117,8 +118,10 @@ def _record(
     selector = ",".join(f'{label}="{value}"' for label, value in sorted(match.items()))
     series = f"{PREFIX}{metric.series}" + (f"{{{selector}}}" if selector else "")
     back = prometheus_duration(length * scale)
-    now = f"{comparison.worst} by ({', '.join(level)}) (last_over_time({series}[{back}]))"
-    return {"record": name, "expr": f"{now} or ({name} and on () absent_over_time({_MEASURED}[{back}]))"}
+    worst = f"{comparison.worst} by ({', '.join(level)})"
+    # What is scraped now goes before: a pod of ours that was replaced, or a member that is gone, is over.
+    told = f"{worst} ({series}) or {worst} (last_over_time({series}[{back}]))"
+    return {"record": name, "expr": f"{told} or ({name} and on () absent_over_time({_MEASURED}[{back}]))"}
 
 
 def _alert(

@@ -17,6 +17,7 @@ from service.settings import read_secret
 log = logging.getLogger("gpuledger.alertmanager")
 
 _ALARM: Final = "alertmanager_unreachable"
+_REFUSAL: Final = "alertmanager_refuses"
 # One lost message is nothing: the next one comes before the alert would expire.
 _FAILURES_TOLERATED: Final = 2
 _AFTER_A_DEFECT_SECONDS: Final = 15.0
@@ -110,14 +111,23 @@ class Announcer:
                 self._alarms.sound(self._alarm, f"alerts are not announced, and sent again: {error}")
             return
         except DataError as error:
+            # Whether it kept the others nobody knows: a server that is none of its kind refuses all of them.
             log.warning("some alerts were refused: %s", error)
-        self._line.taken(due, now_ms)
-        self._taken_ms = now_ms
+            self._alarms.sound(self._refusal, f"alerts are refused, and sent again: {error}")
+            self._line.taken(due, now_ms)
+        else:
+            self._line.taken(due, now_ms)
+            self._taken_ms = now_ms
+            self._alarms.end(self._refusal)
         self._alarms.end(self._alarm)
 
     @property
     def _alarm(self) -> str:
         return f"{_ALARM}: {self._alertmanager.name}"
+
+    @property
+    def _refusal(self) -> str:
+        return f"{_REFUSAL}: {self._alertmanager.name}"
 
 
 def announcers(

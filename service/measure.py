@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import groupby
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from domain.errors import ProductError
 from domain.metric import Measurement, Metric
@@ -16,6 +16,7 @@ log = logging.getLogger("gpuledger.measure")
 
 Refresh: TypeAlias = Callable[[], int]
 Publish: TypeAlias = Callable[[Sequence[Measurement], int], None]
+_FAILED: Final = "metric_failed"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -47,9 +48,9 @@ class Measurer:
 
         The others are computed when somebody asks for them.
 
-        A metric that fails is logged and left out, so that the others are still seen. Where neither
-        the clock nor the data moved, the last measurements still hold: they are published again,
-        which shows that we are alive.
+        A metric that fails is left out, so that the others are still seen; an alarm sounds until all are
+        measured again. Where neither the clock nor the data moved, the last measurements still hold: they
+        are published again, which shows that we are alive.
         """
         recut = self.refresh()
         as_of_ms = self.answers.clock.now_ms()
@@ -64,6 +65,7 @@ class Measurer:
 
     def _measured(self, as_of_ms: int) -> Iterator[Measurement]:
         metrics = sorted((each for each in self.answers.registry().values() if each.exported), key=_query)
+        failed: list[str] = []
         for _, group in groupby(metrics, key=_query):
             alike = list(group)
             # Rows live as long as the metrics of one query are measured, not for the whole tick.
@@ -72,7 +74,19 @@ class Measurer:
                 try:
                     yield from self._of_metric(metric, as_of_ms, reader)
                 except ProductError:
+                    failed.append(metric.name)
                     log.exception("metric failed", extra={"metric": metric.name})
+        self._tell(failed)
+
+    def _tell(self, failed: Sequence[str]) -> None:
+        """Nobody should take the silence of an alert on such a metric for good news."""
+        if not failed:
+            self.answers.alarms.end(_FAILED)
+            return
+        named = ", ".join(sorted(failed))
+        self.answers.alarms.sound(
+            _FAILED, f"not measured: {named}; the log says why, and alerts on it can neither begin nor end"
+        )
 
     def _of_metric(self, metric: Metric, as_of_ms: int, reader: Reader) -> list[Measurement]:
         """What it is now; of a slow metric what was found last, as of then, until it is time again."""

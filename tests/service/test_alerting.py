@@ -251,6 +251,26 @@ def test_one_that_does_not_answer_is_told_later_and_sounds_an_alarm(fake: FakeAl
         assert taken["alertmanager_taken_timestamp_seconds"] == here.clock.at_ms / 1000
 
 
+def test_one_that_refuses_is_no_delivery_and_sounds_an_alarm(fake: FakeAlertmanager) -> None:
+    """As Alertmanager with TLS refuses plain HTTP, with 400."""
+    fake.status = 400
+    with site(None, fake, announces=False) as here:
+        announcer = here.alerting._announcers[0]
+        here.measured(0, {RED: 400.0})
+        here.measured(1, {RED: 460.0})
+        announcer.send()
+        (alarm,) = here.answers.alarms.sounding()
+        assert alarm.startswith("alertmanager_refuses: 127.0.0.1:")
+        assert [one.name for one in here.alerting.outside()] == ["alertmanager_failures"]
+        fake.status = 200
+        here.clock.at_ms += 2 * MINUTE
+        announcer.send()
+        assert [one["labels"]["queue"] for one in of_work(fake.heard[-1])] == ["red"]
+        assert here.answers.alarms.sounding() == {}
+        taken = {one.name: one.value for one in here.alerting.outside()}
+        assert taken["alertmanager_taken_timestamp_seconds"] == here.clock.at_ms / 1000
+
+
 def test_a_storm_of_breaches_makes_an_alert_per_queue_and_class() -> None:
     waits = {(f"q{number}", service_class): 4000.0 for number in range(50) for service_class in TARGETS}
     with site(None) as here:

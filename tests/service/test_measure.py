@@ -1,7 +1,7 @@
 """The measurement tick: alive while nothing moves, and each question asked once."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 from starlette.testclient import TestClient
@@ -11,7 +11,8 @@ from alerts.exporter import Exporter
 from analytics.metrics import REGISTRY
 from api.app import Api, create_app
 from api.auth import NoAuth
-from domain.metric import Measurement, Metric
+from domain.errors import StoreError
+from domain.metric import Measurement, Metric, Sample
 from domain.policy import Policy
 from domain.tenant import Tenancy
 from domain.window import FixedClock
@@ -135,6 +136,31 @@ def test_what_is_dear_is_measured_once_an_hour_and_shown_meanwhile() -> None:
     # What was said is kept as of when it was said, once.
     said = store.history("buying_days", start_ms=0, end_ms=at(999))
     assert [one.as_of_ms for one in said] == [at(minute) for minute in (100, 120, 180)]
+    store.close()
+
+
+def test_a_metric_that_fails_sounds_an_alarm_until_it_is_measured_again() -> None:
+    def fail(rows: object, ask: object) -> list[Sample]:
+        message = "no such column"
+        raise StoreError(message)
+
+    store, clock = filled(), MovingClock(at(120))
+    held = REGISTRY["held_gpus"]
+    registry = {"held_gpus": replace(held, compute=fail)}
+    answers = Few(store, Tenancy(), Policy(), clock, only=registry)
+    shown: list[Measurement] = []
+    measurer = Measurer(
+        answers=answers, refresh=lambda: 0, publish=lambda measured, _: shown.extend(measured)
+    )
+    measurer.tick()
+    assert shown == []
+    assert list(answers.alarms.sounding()) == ["metric_failed"]
+    assert "held_gpus" in answers.alarms.sounding()["metric_failed"]
+    registry["held_gpus"] = held
+    clock.at_ms = at(121)
+    measurer.tick()
+    assert {one.metric for one in shown} == {"held_gpus"}
+    assert answers.alarms.sounding() == {}
     store.close()
 
 
