@@ -41,8 +41,9 @@ def rules(
         typer.Option("--dashboard-url", help="Where the pages are.", show_default="as in the settings"),
     ] = None,
     runbooks_url: Annotated[
-        str, typer.Option("--runbooks-url", help="Where the runbooks are.")
-    ] = "docs/runbooks",
+        str | None,
+        typer.Option("--runbooks-url", help="Where the runbooks are.", show_default="as in the settings"),
+    ] = None,
     hold_scale: Annotated[
         float,
         typer.Option(
@@ -81,7 +82,7 @@ def write(text: str, file: Path | None) -> None:
 
 
 def _written(
-    as_format: Format, given: Given, *, dashboard_url: str | None, runbooks_url: str, hold_scale: float
+    as_format: Format, given: Given, *, dashboard_url: str | None, runbooks_url: str | None, hold_scale: float
 ) -> str:
     from alerts.declared import declared
     from alerts.inhibition import configuration
@@ -98,7 +99,7 @@ def _written(
         REGISTRY,
         settings.thresholds(),
         dashboard_url=dashboard_url or settings.dashboard_url,
-        runbooks_url=runbooks_url,
+        runbooks_url=runbooks_url or settings.alerting.runbooks_url,
         hold_scale=hold_scale,
     )
     return prometheus_rule(text) if as_format is Format.PROMETHEUS_RULE else text

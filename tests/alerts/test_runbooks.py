@@ -2,6 +2,8 @@
 
 import re
 import runpy
+import sys
+import tomllib
 from dataclasses import fields
 from pathlib import Path
 
@@ -12,6 +14,7 @@ from alerts.declared import declared
 from alerts.describe import BEGIN, END
 from analytics.metrics import REGISTRY
 from api.reports import REPORTS
+from dashboard.shared import runbooks
 from domain.metric import Page
 from domain.policy import Policy
 from service.cli import app
@@ -25,6 +28,15 @@ PARTS = ["**Look at**", "**Do**", "**When it is wrong**"]
 
 def test_each_alert_has_a_runbook_and_each_runbook_an_alert() -> None:
     assert sorted(BOOKS) == sorted(ALERTS)
+
+
+def test_runbooks_are_installed_where_the_page_of_alerts_looks_for_them() -> None:
+    """Built by setuptools' `data-files`, below the prefix of the environment; in the image too."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    ((folder, patterns),) = project["tool"]["setuptools"]["data-files"].items()
+    assert (ROOT / "docs/runbooks", Path(sys.prefix) / folder) == runbooks.FOLDERS
+    assert {file.stem for pattern in patterns for file in ROOT.glob(pattern)} == BOOKS.keys()
+    assert "!docs/runbooks" in (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
 
 
 @pytest.mark.parametrize("name", sorted(BOOKS))

@@ -238,6 +238,24 @@ def test_rules_go_to_standard_output_or_a_file(tmp_path: Path, capsys: pytest.Ca
     assert "gpuledger_queue_wait_seconds" in printed
 
 
+def test_links_of_rules_lead_where_the_settings_say_or_where_the_options_do(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = tmp_path / "gpuledger.yaml"
+    config.write_text(
+        "alerting: {runbooks_url: 'https://book.example'}\nserver: {dashboard_url: 'https://gpu.example'}"
+    )
+    options = ["--runbooks-url", "https://other.example/books", "--dashboard-url", "https://other.example"]
+    for given, book, page in (
+        ([], "https://book.example/GpuIdle.md", "https://gpu.example/"),
+        (options, "https://other.example/books/GpuIdle.md", "https://other.example/"),
+    ):
+        assert run(["rules", "--config", str(config), *given]) == 0
+        printed = capsys.readouterr().out
+        assert f"runbook_url: {book}\n" in printed
+        assert page in printed
+
+
 def test_config_shows_and_checks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     config = tmp_path / "gpuledger.yaml"
     config.write_text("policy: {window: 7d}")
