@@ -126,8 +126,16 @@ where coalesce(known_queue.is_live, true)
 
 
 def longest(rows: Sequence[Row]) -> Row:
-    """The row with the longest current episode; of equals the one that has waited most in all."""
-    return max(rows, key=lambda row: (whole(row, "episode_ms"), whole(row, "cumulative_ms")))
+    """
+    The row with the longest current episode; of equals the one that waited most in all, then by name.
+
+    >>> alike = [{"episode_ms": 1, "cumulative_ms": 2, "name": name} for name in "ab"]
+    >>> longest(alike) == longest(alike[::-1])
+    True
+    """
+    return max(
+        rows, key=lambda row: (whole(row, "episode_ms"), whole(row, "cumulative_ms"), str(row["name"]))
+    )
 
 
 def longest_waiting(value: Callable[[Row, Policy], float]) -> Compute:

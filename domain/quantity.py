@@ -17,6 +17,8 @@ from domain.errors import QuantityError
 
 MICRO_PER_GPU = 1_000_000
 CPU = "cpu"
+# No machine has as much, a million CPUs or 9 PB; and squares of the first and sums of the second fit.
+_MOST_MILLI_CPUS, _MOST_UNITS = 10**9, 2**53
 MEMORY = "memory"
 # Our own names for what KAI's annotations ask for: parts of a card, and MiB of a card of unknown size.
 MICRO_GPU = "kai.scheduler/micro-gpu"
@@ -81,6 +83,8 @@ def as_scheduled(milli: Mapping[str, int]) -> dict[str, int]:
     """
     Amounts as a scheduler counts them: CPU in thousandths, all else in whole units, which it rounds up.
 
+    More than a million CPUs, or 2**53 units, counts as that.
+
     Args:
         milli: amounts in thousandths of their units, by resource name.
 
@@ -88,8 +92,13 @@ def as_scheduled(milli: Mapping[str, int]) -> dict[str, int]:
 
     >>> as_scheduled({"cpu": 1500, "memory": 1_000_001})
     {'cpu': 1500, 'memory': 1001}
+    >>> as_scheduled({"cpu": 10**30, "memory": 10**30})
+    {'cpu': 1000000000, 'memory': 9007199254740992}
     """
-    return {name: count if name == CPU else -(-count // 1000) for name, count in milli.items()}
+    return {
+        name: min(count, _MOST_MILLI_CPUS) if name == CPU else min(-(-count // 1000), _MOST_UNITS)
+        for name, count in milli.items()
+    }
 
 
 class QuotaKind(StrEnum):
