@@ -11,16 +11,13 @@ import pytest
 from alerts.wording import Links
 from analytics.metrics import REGISTRY
 from api.answers import Record, ReportQuestion
-from domain.errors import SettingsError
 from domain.metric import Measurement, Sample
 from domain.policy import Policy
 from domain.tenant import Tenancy
 from domain.window import FixedClock, SystemClock, format_instant, parse_instant
 from service.alerting import Alerting
 from service.alerting_settings import AlertingSettings
-from service.announcing import access_of
 from service.answers import Answers
-from service.settings_file import load_settings
 from store import adoption, alerts, retention
 from store.embedded import Store
 from tests.alerts.fake_alertmanager import FakeAlertmanager, alertmanager
@@ -371,47 +368,3 @@ def test_nobody_evaluated_yet_is_said() -> None:
     listing = answers.alerts(ReportQuestion())
     assert (listing.rows, len(listing.hints)) == ((), 1)
     assert "no alert was evaluated yet" in listing.hints[0]
-
-
-def test_the_example_of_the_documentation_is_accepted_and_its_secrets_are_looked_for(tmp_path: Path) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "alerting.md").read_text()
-    [example] = [part.partition("```")[0] for part in page.split("```yaml\n")[1:]]
-    file = tmp_path / "gpuledger.yaml"
-    file.write_text(example)
-    settings = load_settings(file)
-    assert settings.alerting.expire == AlertingSettings().expire == timedelta(days=3)
-    assert settings.dashboard_url == "https://gpu.example.org/tools/fair"
-    with pytest.raises(SettingsError, match=r"alerting\.alertmanagers\.token_file"):
-        access_of(settings.alerting.alertmanagers[0])
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("alerting: {resend: 1m, expire: 2m}", "expected expire of at least 4 times resend"),
-        (
-            "alerting: {alertmanagers: [{url: 'alertmanager:9093'}]}",
-            "expected an address, for example http://",
-        ),
-        (
-            "alerting: {alertmanagers: [{url: 'http://u:p@a'}]}",
-            "an address without a name and password",
-        ),
-        (
-            "alerting: {alertmanagers: [{url: 'http://a', user: ada}]}",
-            "expected user and password_file, or",
-        ),
-        (
-            "alerting: {alertmanagers: [{url: 'http://a', user: u, password_file: f, token_file: t}]}",
-            "expected either user and password_file, or token_file",
-        ),
-        ("alerting: {alertmanager: []}", "did you mean alerting.alertmanagers?"),
-        ("alerting: {alertmanagers: [{url: 'http://a', timeout: 5m}]}", "expected a length from 100ms to 1m"),
-    ],
-)
-def test_settings_that_cannot_be_meant_are_refused(text: str, said: str, tmp_path: Path) -> None:
-    file = tmp_path / "gpuledger.yaml"
-    file.write_text(text)
-    with pytest.raises(SettingsError) as raised:
-        load_settings(file)
-    assert said in str(raised.value)
