@@ -18,6 +18,10 @@ from domain.policy import Policy
 
 UNKNOWN_LIMIT: Final = "what it is held against is not known"
 WORK, LEDGER = "work", "ledger"
+# By which one ledger is told from another; nothing about work has it.
+LEDGER_LABEL: Final = "ledger"
+# One for each cluster that a ledger tells of: it inhibits those of that cluster, and no others.
+_WHOSE: Final = (LEDGER_LABEL, "cluster")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -247,6 +251,12 @@ _SHORT: Final = timedelta(minutes=1)
 _UNTRUSTED: Final = "What waits and who holds what is as it was; silence of the other alerts means nothing."
 
 # The prefix of our series stands here once more: an expression is for Prometheus, as it reads it.
+_MEASURED: Final = "gpuledger_measured_timestamp_seconds"
+# For how long a ledger is missed that tells nothing any more: over a weekend.
+SILENT_FOR: Final = "3d"
+# What alerts/rules.py records of those, by ledger and cluster.
+SILENT: Final = f"ledger_cluster:{_MEASURED}:silent_max_last{SILENT_FOR}"
+
 OWN: Final = (
     Declared(
         rule=AlertRule(
@@ -255,10 +265,11 @@ OWN: Final = (
             description=f"It answers scrapes with figures older than {{limit}}. {_UNTRUSTED}",
             link=_SOURCES,
             limit=Limit(setting="source_stale_after"),
+            identity=_WHOSE,
             keep=_SHORT,
             severity=Severity.CRITICAL,
         ),
-        expression="time() - max(gpuledger_measured_timestamp_seconds)",
+        expression=f"time() - max by (ledger, cluster) ({_MEASURED})",
     ),
     Declared(
         rule=AlertRule(
@@ -267,10 +278,11 @@ OWN: Final = (
             description=f"It is down, cannot be reached, or has not measured yet. {_UNTRUSTED}",
             link=_SOURCES,
             limit=Limit(times=0.0),
+            identity=_WHOSE,
             keep=_SHORT,
             severity=Severity.CRITICAL,
         ),
-        expression="absent(gpuledger_measured_timestamp_seconds)",
+        expression=f"({SILENT} or (absent({_MEASURED}) unless on () {SILENT}))",
         only_prometheus=True,
     ),
     Declared(
@@ -296,12 +308,12 @@ OWN: Final = (
             ),
             link=_SOURCES,
             limit=Limit(times=0.0),
-            identity=("alarm",),
+            identity=(LEDGER_LABEL, "alarm"),
             # What sounds is known at every moment: an alarm that is not there has ended.
             window=timedelta(),
             keep=_SHORT,
         ),
-        expression="max by (alarm) (gpuledger_alarm)",
+        expression="max by (ledger, alarm) (gpuledger_alarm)",
     ),
     Declared(
         rule=AlertRule(
@@ -313,6 +325,8 @@ OWN: Final = (
             ),
             link=_SOURCES,
             limit=Limit(times=0.0),
+            # Where a ledger tells it itself, it is that ledger's; by Prometheus it is nobody's.
+            identity=(LEDGER_LABEL,),
             hold=timedelta(),
             keep=timedelta(),
             severity=Severity.INFO,

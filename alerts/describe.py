@@ -55,8 +55,8 @@ def renewed(book: str, alert: Declared, registry: Mapping[str, Metric], policy: 
 def _without_data(rule: AlertRule) -> str:
     window, keep = prometheus_duration(rule.window), prometheus_duration(rule.keep)
     return (
-        f"the last value stands for {window}, and as long as the ledger itself is silent; the alert stays"
-        f" {keep} after the last breach"
+        f"the last value stands for {window}, and as long as it is unknown or the ledger silent; the alert"
+        f" stays {keep} after the last breach"
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import yaml
 
-from alerts.declared import LEDGER, WORK, Declared
+from alerts.declared import LEDGER, LEDGER_LABEL, WORK, Declared
 from domain.alert import AlertRule, Severity
 
 # Values that a site puts in the place of these; a name that cannot exist fails loudly, not silently.
@@ -34,7 +34,7 @@ def _of_the_ledger(alerts: Sequence[Declared]) -> Iterator[dict[str, Any]]:
     of_work = [alert.rule for alert in alerts if alert.about == WORK]
     for alert in alerts:
         if alert.about == LEDGER and alert.rule.severity is Severity.CRITICAL:
-            told_by = alert.rule.identity
+            told_by = tuple(name for name in alert.rule.identity if name != LEDGER_LABEL)
             alike = [rule for rule in of_work if {*told_by} <= {*rule.identity}]
             yield _silences(alert.rule, alike, told_by)
             # What is of no cluster, as a team's budget, rests on all of them: any that is stale is enough.

@@ -14,6 +14,8 @@ from domain.quantity import MICRO_PER_GPU
 from domain.window import MS_PER_HOUR
 
 CHANGES: Final = ("joined", "left", "lost")
+# As the view `node_kind` has them.
+CAPACITY_TYPES: Final = ("regular", "spot")
 DIMENSIONS: Final = ("cluster", "gpu_model", "node", "capacity_type")
 _DAY_MS: Final = 24 * MS_PER_HOUR
 

@@ -31,6 +31,8 @@ _PROFILES: Final[Mapping[tuple[str, int], tuple[tuple[int, str], ...]]] = {
     ("H200", 141): ((18, "1g.18gb"), (35, "2g.35gb"), (71, "3g.71gb")),
     ("B200", 180): ((23, "1g.23gb"), (45, "2g.45gb"), (90, "3g.90gb")),
 }
+# How many answers there are beside the other models of a cluster.
+OWN_ANSWERS: Final = max(map(len, _PROFILES.values())) + len((AS_IT_IS, NOT_KNOWN))
 _MIB_PER_GIB: Final = 1024
 
 MEMORY: Final = """\

@@ -143,6 +143,8 @@ LABELS: Mapping[str, Tells] = {
     # Of what hours are: gpu, cpu, node, or wall, the clock's.
     "resource": Tells.NOTHING,
     "statistic": Tells.NOTHING,
+    # Of alerts about the ledger itself: its name.
+    "ledger": Tells.NOTHING,
     "period": Tells.NOTHING,
 }
 

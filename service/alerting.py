@@ -11,9 +11,17 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
-from alerts.declared import Declared, Reading, annotations, declared, read_by, refuse_unknown_limits
+from alerts.declared import (
+    LEDGER_LABEL,
+    Declared,
+    Reading,
+    annotations,
+    declared,
+    read_by,
+    refuse_unknown_limits,
+)
 from alerts.evaluation import Alert, Evaluation, without_undeclared
-from alerts.exporter import Outside
+from alerts.exporter import LEDGER, Outside, told_of
 from alerts.posting import WATCHDOG, Identity, Told
 from alerts.standing import State
 from alerts.wording import Links
@@ -43,6 +51,7 @@ class Alerting:
         links: where alerts point.
         every: how long it usually takes until the next measurement.
         clock: the machine's; what was measured has its own.
+        ledger: this ledger's name, in the alerts about itself.
 
     Raises:
         SettingsError: a file with a secret cannot be read.
@@ -50,12 +59,20 @@ class Alerting:
     """
 
     def __init__(
-        self, answers: Answers, settings: AlertingSettings, *, links: Links, every: timedelta, clock: Clock
+        self,
+        answers: Answers,
+        settings: AlertingSettings,
+        *,
+        links: Links,
+        every: timedelta,
+        clock: Clock,
+        ledger: str = LEDGER,
     ) -> None:
         self._answers = answers
         self._links = links
         self._pause = max(answers.policy.source_stale_after, 2 * every)
         self._clock = clock
+        self._ledger = {LEDGER_LABEL: ledger}
         known = declared(answers.registry())
         refuse_unknown_limits(known, answers.policy)
         self._of_work = [one for one in known if one.metric is not None]
@@ -71,6 +88,7 @@ class Alerting:
         self._resumes = True
         self._as_of_ms = kept.evaluated_ms(answers.store)
         self._sources: Mapping[str, int] = {}
+        self._clusters: Collection[str] = ("",)
         self._retention_ms = rhythm_of(settings).retention_ms
         self._announcers = announcers(settings, self.told, alarms=answers.alarms, clock=clock)
 
@@ -102,6 +120,7 @@ class Alerting:
             if stands(self._answers.clock):
                 self._look_back(as_of_ms)
             self._measured_ms, self._as_of_ms, self._sources = now_ms, as_of_ms, dict(sources)
+            self._clusters = told_of((one for found in samples.values() for one in found), sources)
             self._evaluate(self._of_work, samples, as_of_ms, stale=dict(self._stale(as_of_ms)))
             self._resumes = False
             self._say_what_has_no_data(as_of_ms)
@@ -197,15 +216,21 @@ class Alerting:
     def _own_samples(self) -> dict[str, list[Sample]]:
         now_ms = self._clock.now_ms()
         return {
-            "GpuledgerMeasurementsStale": [Sample(labels={}, value=_seconds(now_ms - self._measured_ms))],
+            "GpuledgerMeasurementsStale": [
+                Sample(
+                    labels={**self._ledger, "cluster": cluster}, value=_seconds(now_ms - self._measured_ms)
+                )
+                for cluster in self._clusters
+            ],
             "GpuledgerSourceStale": [
                 Sample(labels={"cluster": cluster}, value=_seconds(now_ms - seen_ms))
                 for cluster, seen_ms in self._sources.items()
             ],
             "GpuledgerAlarm": [
-                Sample(labels={"alarm": alarm}, value=1.0) for alarm in self._answers.alarms.sounding()
+                Sample(labels={**self._ledger, "alarm": alarm}, value=1.0)
+                for alarm in self._answers.alarms.sounding()
             ],
-            WATCHDOG: [Sample(labels={}, value=1.0)],
+            WATCHDOG: [Sample(labels=self._ledger, value=1.0)],
         }
 
     def _stale(self, as_of_ms: int) -> Iterator[tuple[str, str]]:

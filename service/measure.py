@@ -33,6 +33,7 @@ class Measurer:
     refresh: Refresh
     publish: Publish
     _last_ms: int | None = field(default=None, init=False)
+    _failed: frozenset[str] = field(default=frozenset(), init=False)
     _last: list[Measurement] = field(default_factory=list, init=False)
     # Of metrics that are measured less often than at each tick.
     _slow: dict[str, list[Measurement]] = field(default_factory=dict, init=False)
@@ -41,6 +42,11 @@ class Measurer:
     def measured_ms(self) -> int:
         """The last instant of which everything was measured and published; 0 before the first."""
         return self._last_ms or 0
+
+    @property
+    def failed(self) -> frozenset[str]:
+        """Metrics that could not be measured at the last tick."""
+        return self._failed
 
     def tick(self) -> int:
         """
@@ -80,6 +86,7 @@ class Measurer:
 
     def _tell(self, failed: Sequence[str]) -> None:
         """Nobody should take the silence of an alert on such a metric for good news."""
+        self._failed = frozenset(failed)
         if not failed:
             self.answers.alarms.end(_FAILED)
             return

@@ -18,7 +18,7 @@ from collector.decoding import Payload
 from domain.errors import ProductError, StoreBrokenError, UnreachableError
 from domain.metric import Measurement
 from domain.window import Clock, SystemClock
-from service import orders, running, sources
+from service import left_out, orders, running, sources
 from service.alarms import Alarms
 from service.alerting import Alerting
 from service.answers import Answers
@@ -112,7 +112,12 @@ class Runtime:
             self._gateways = Gateways(settings.gateways, self._machine)
             self.alerting = self._alerting()
             self.exporter = Exporter(
-                REGISTRY, self._machine, alarms=self.alarms.sounding, outside=self._outside
+                REGISTRY,
+                self._machine,
+                alarms=self.alarms.sounding,
+                outside=self._outside,
+                ledger=settings.server.name,
+                policy=self.answers.policy,
             )
             self.measurer = self._measurer()
             app = create_app(
@@ -220,7 +225,8 @@ class Runtime:
         live = sources.last_good(
             self.store.marks(), as_of_ms, policy=policy, clusters=watched, since_ms=self._began_ms
         )
-        self.exporter.publish(measurements, as_of_ms, live)
+        self.exporter.publish(measurements, as_of_ms, live, failed=self.measurer.failed)
+        left_out.say(self.exporter.left_out, self.alarms)
         self.alerting.take(measurements, as_of_ms, live)
 
     def _outside(self) -> Iterator[Outside]:
@@ -234,7 +240,14 @@ class Runtime:
             runbooks_url=settings.alerting.runbooks_url.rstrip("/"),
         )
         every = timedelta(seconds=settings.schedule.measure_every_seconds)
-        return Alerting(self.answers, settings.alerting, links=links, every=every, clock=self._machine)
+        return Alerting(
+            self.answers,
+            settings.alerting,
+            links=links,
+            every=every,
+            clock=self._machine,
+            ledger=settings.server.name,
+        )
 
     def _weekly(self) -> WeeklyReports:
         return WeeklyReports(

@@ -46,12 +46,12 @@ class StoreSettings(Section):
 
 class ServerSettings(Section):
     """
-    Where we answer.
+    Where we answer, and as whom: `name` tells ledgers below one Prometheus or Alertmanager apart.
 
-    `base_url` is the API's address as others reach it, for links and OpenAPI, `dashboard_url` the
-    dashboard's, for links in reports and alerts; below its path the dashboard is served.
+    `base_url` is the API's address as others reach it, `dashboard_url` the dashboard's with its path.
     """
 
+    name: Annotated[str, Field(min_length=1)] = "gpuledger"
     host: str = "127.0.0.1"
     port: Port = 8080
     dashboard_port: Port = 8501

@@ -4,7 +4,7 @@ from analytics.histogram import histogram
 from domain.metric import Metric, MetricKind, Unit
 
 # The targets of the service classes, 300, 3600 and 86400 s, are among the edges.
-_EDGES_SECONDS = (10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 14400, 43200, 86400, 172800)
+EDGES_SECONDS = (10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 14400, 43200, 86400, 172800)
 
 METRIC = Metric(
     name="first_wait_seconds",
@@ -51,6 +51,6 @@ group by cluster, queue, service_class, priority_class, team, gpu_model, gang_si
     adds=("waits", "sum_ms"),
     apart=("edge_ms",),
     kind=MetricKind.HISTOGRAM,
-    compute=histogram(_EDGES_SECONDS),
+    compute=histogram(EDGES_SECONDS),
     shared_labels=("queue",),
 )

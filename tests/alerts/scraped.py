@@ -13,17 +13,18 @@ from prometheus_client.parser import text_string_to_metric_families
 GONE, NONE = "stale", "_"
 
 
-def input_series(scrapes: Sequence[str | None]) -> list[dict[str, str]]:
-    """The scrapes as `input_series` of promtool, a value per scrape."""
-    parsed = [{} if text is None else dict(_samples(text)) for text in scrapes]
+def input_series(scrapes: Sequence[str | None], *, instance: str = "") -> list[dict[str, str]]:
+    """The scrapes as `input_series` of promtool, a value per scrape, of one instance of several."""
+    target = {"instance": instance} if instance else {}
+    parsed = [{} if text is None else dict(_samples(text, target)) for text in scrapes]
     names = dict.fromkeys(name for one in parsed for name in one)
     return [{"series": name, "values": " ".join(_values(name, parsed))} for name in names]
 
 
-def _samples(text: str) -> Iterable[tuple[str, str]]:
+def _samples(text: str, target: Mapping[str, str]) -> Iterable[tuple[str, str]]:
     for family in text_string_to_metric_families(text):
         for sample in family.samples:
-            yield sample.name + _labels(sample.labels), repr(float(sample.value))
+            yield sample.name + _labels({**sample.labels, **target}), repr(float(sample.value))
 
 
 def _labels(labels: Mapping[str, str]) -> str:

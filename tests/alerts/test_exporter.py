@@ -7,7 +7,8 @@ from functools import cache
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from alerts.exporter import LABELS, OVER_BUDGET, SERIES_BUDGET, Exporter
+from alerts.budget import MOST, OWN
+from alerts.exporter import LABELS, LEFT_OUT, Exporter
 from analytics.metrics import REGISTRY
 from domain.errors import PolicyError
 from domain.metric import Measurement, Sample
@@ -107,7 +108,8 @@ def test_a_lower_bound_is_marked_by_its_companion() -> None:
 
 def test_a_scrape_tells_its_age_by_the_clock_of_the_machine() -> None:
     series = scrape(sources={"east": 990_000})
-    assert series["gpuledger_measured_timestamp_seconds[]"] == 1000
+    measured_of = "gpuledger_measured_timestamp_seconds[('cluster', 'east'), ('ledger', 'gpuledger')]"
+    assert series[measured_of] == 1000
     assert series["gpuledger_as_of_timestamp_seconds[]"] == 500
     assert series["gpuledger_source_seen_timestamp_seconds[('cluster', 'east')]"] == 990
 
@@ -125,10 +127,10 @@ def test_first_waits_are_a_histogram_with_the_targets_as_edges() -> None:
 def test_series_over_the_budget_are_left_out_and_counted() -> None:
     many = [
         measured("free_gpus", Sample(labels={"cluster": "east", "gpu_model": str(number)}, value=1.0))
-        for number in range(SERIES_BUDGET + 2)
+        for number in range(MOST - OWN + 2)
     ]
     series = scrape(*many)
-    assert series[f"gpuledger_undefined[('because', '{OVER_BUDGET}'), ('metric', 'free_gpus')]"] == 2
+    assert series[f"gpuledger_undefined[('because', '{LEFT_OUT}'), ('metric', 'free_gpus')]"] == 2
 
 
 def test_a_metric_that_would_export_a_series_per_node_is_refused() -> None:
@@ -181,6 +183,6 @@ def test_what_is_not_scraped_has_no_series() -> None:
 def test_an_alarm_that_sounds_has_a_series_before_anything_was_measured() -> None:
     alarms = {"disk_full": "make room"}
     exporter = Exporter(REGISTRY, FixedClock(NOW_MS), alarms=lambda: alarms)
-    assert b'gpuledger_alarm{alarm="disk_full"} 1.0' in exporter.text()
+    assert b'gpuledger_alarm{alarm="disk_full",ledger="gpuledger"} 1.0' in exporter.text()
     alarms.clear()
     assert exporter.text() == b""

@@ -25,6 +25,7 @@ LINKS = Links(dashboard_url="https://gpu.example", runbooks_url="https://book.ex
 RULES = rules_file(REGISTRY, Policy(), dashboard_url=LINKS.dashboard_url, runbooks_url=LINKS.runbooks_url)
 UNTRUSTED = "What waits and who holds what is as it was; silence of the other alerts means nothing."
 MINUTE_MS = 60_000
+OURS = {"ledger": "gpuledger", "cluster": "east"}
 
 
 @dataclass(slots=True)
@@ -58,11 +59,13 @@ class Ledger:
     def _known(self) -> dict[str, list[Sample]]:
         """What it knows of itself without Prometheus."""
         ages = {
-            "GpuledgerMeasurementsStale": ({}, self._measured_ms),
+            "GpuledgerMeasurementsStale": (OURS, self._measured_ms),
             "GpuledgerSourceStale": ({"cluster": "east"}, min(self._seen_ms, self._measured_ms)),
         }
         return {
-            "GpuledgerAlarm": [Sample(labels={"alarm": name}, value=1.0) for name in self.alarms],
+            "GpuledgerAlarm": [
+                Sample(labels={"ledger": "gpuledger", "alarm": name}, value=1.0) for name in self.alarms
+            ],
             **{
                 name: [Sample(labels=labels, value=(self.at_ms - since_ms) / 1000)]
                 for name, (labels, since_ms) in ages.items()
@@ -92,7 +95,7 @@ COURSES: dict[str, tuple[Ledger, str, dict[str, str], str, str, str]] = {
         course(setting("measures", False), setting("measures", True)),
         # Measured last at minute 2: older than 3 minutes from 6 on, for a minute at 7; one more after 12.
         ".......!!!!!!!.......",
-        {},
+        OURS,
         "gpuledger has not measured for 6m 0s",
         f"It answers scrapes with figures older than 3m 0s. {UNTRUSTED}",
         "critical",
@@ -100,7 +103,7 @@ COURSES: dict[str, tuple[Ledger, str, dict[str, str], str, str, str]] = {
     "GpuledgerMeasurementsAbsent": (
         course(setting("runs", False), setting("runs", True)),
         "....!!!!!!!!!!.......",
-        {},
+        OURS,
         "Prometheus gets no measurement from gpuledger",
         f"It is down, cannot be reached, or has not measured yet. {UNTRUSTED}",
         "critical",
@@ -116,7 +119,7 @@ COURSES: dict[str, tuple[Ledger, str, dict[str, str], str, str, str]] = {
     "GpuledgerAlarm": (
         course(setting("alarms", {"disk_full": "make room"}), setting("alarms", {})),
         "....!!!!!!!!!!.......",
-        {"alarm": "disk_full"},
+        {"ledger": "gpuledger", "alarm": "disk_full"},
         "gpuledger reports disk_full about itself",
         (
             "The page Sources and `/readyz?verbose` say why, and what to do. While it sounds, figures may be"

@@ -1,59 +1,156 @@
-"""The number of series of a large site, by the formula and on a page that is scraped."""
+"""The number of series of a large site, by the formula and on a page that is scraped: there is a maximum."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from itertools import product
+from types import MappingProxyType
 
+from alerts.budget import MOST, OWN, Budget
 from alerts.declared import declared, read_by
-from alerts.exporter import LABELS, SERIES_BUDGET, Exporter
-from alerts.series import MOST, Site, factors, most_series, page
+from alerts.exporter import LABELS, Exporter
+from alerts.series import Site, factors, most_series, most_values, page
+from analytics.histogram import SUM
 from analytics.metrics import REGISTRY
 from domain.metric import Measurement, Metric, MetricKind, Sample
 from domain.window import FixedClock
 
 SITE = Site()
-NUMBERS = {name: most_series(metric, SITE) for name, metric in REGISTRY.items()}
+SHOWN = [metric for metric in REGISTRY.values() if metric.exported and metric.scraped]
+WATCHED = Budget(metrics=REGISTRY, alerts=declared(REGISTRY)).watched
+CLASSES = ("interactive", "batch", "best_effort", "unclassified")
+WAITS = "starvation_index_seconds"
 
 
-def of_a_large_site(metric: Metric) -> Iterator[Measurement]:
-    """A value for every label of the site, every twentieth of which is a lower bound."""
+def labelled(metric: Metric, site: Site) -> Iterator[Mapping[str, str]]:
+    """Every combination of labels that the site can have."""
     labels = [*metric.labels, *metric.extra_labels]
-    ranges = [
-        metric.scraped_where.get(name, [f"{number}" for number in range(size)])
-        for name, (_, size) in zip(labels, factors(metric, SITE), strict=True)
-    ]
-    for number, values in enumerate(product(*ranges)):
-        named = dict(zip(labels, values, strict=True))
-        sample = Sample(labels=named, value=1.0, lower_bound=number % 20 == 0)
-        yield Measurement(metric=metric.name, as_of_ms=0, sample=sample)
+    ranges = []
+    for name, (_, size) in zip(labels, factors(metric, site), strict=True):
+        values = metric.scraped_where.get(name) or [f"{number}" for number in range(size)]
+        # Two of the lines of a histogram are not made of edges; the count follows from the sum.
+        edges = [*(f"{edge}.0" for edge in range(size - 3)), "+Inf", SUM]
+        ranges.append(edges if name == "le" else values)
+    for values in product(*ranges):
+        yield dict(zip(labels, values, strict=True))
 
 
-def test_a_large_site_stays_within_what_prometheus_should_bear() -> None:
-    assert sum(NUMBERS.values()) < MOST
-    assert max(NUMBERS.values()) <= SERIES_BUDGET
-    exporter = Exporter(REGISTRY, FixedClock(0))
-    # What a histogram is made of is counted by the formula, and tested where the exporter is.
-    shown = [
-        metric
-        for metric in REGISTRY.values()
-        if metric.exported and metric.scraped and metric.kind is not MetricKind.HISTOGRAM
-    ]
-    exporter.publish([each for metric in shown for each in of_a_large_site(metric)], 0)
-    lines = [line for line in exporter.text().decode().splitlines() if not line.startswith("#")]
-    bounds = [line for line in lines if "_lower_bound{" in line]
-    own = [line for line in lines if line.startswith(("gpuledger_measured_", "gpuledger_as_of_"))]
-    assert len(lines) < MOST
-    assert len(lines) - len(bounds) - len(own) == sum(NUMBERS[metric.name] for metric in shown)
+def scraped(
+    samples: Mapping[str, Iterable[Sample]],
+    registry: Mapping[str, Metric] = REGISTRY,
+    alarms: Mapping[str, str] = MappingProxyType({}),
+) -> list[str]:
+    exporter = Exporter(registry, FixedClock(0), alarms=lambda: alarms)
+    exporter.publish(
+        [
+            Measurement(metric=name, as_of_ms=0, sample=each)
+            for name, found in samples.items()
+            for each in found
+        ],
+        0,
+    )
+    return [line for line in exporter.text().decode().splitlines() if not line.startswith("#")]
+
+
+def series_of(metric: str, lines: Iterable[str]) -> int:
+    name = f"gpuledger_{REGISTRY[metric].series}"
+    return sum(line.startswith((f"{name}{{", f"{name}_")) for line in lines)
+
+
+def test_the_formula_counts_every_series_that_a_metric_can_have() -> None:
+    for metric in SHOWN:
+        bound = metric.kind is not MetricKind.HISTOGRAM
+        # Few enough that none is left out.
+        small = replace(SITE, queues=3, teams=5)
+        samples = [Sample(labels=each, value=1.0, lower_bound=bound) for each in labelled(metric, small)]
+        found = series_of(metric.name, scraped({metric.name: samples}, {metric.name: metric}))
+        assert found == most_series(metric, small), metric.name
+
+
+def test_the_worst_site_has_no_more_series_than_the_maximum_and_all_that_alerts_read() -> None:
+    lines = scraped(
+        {
+            metric.name: [
+                Sample(labels=each, value=1.0, lower_bound=metric.kind is not MetricKind.HISTOGRAM)
+                for each in labelled(metric, SITE)
+            ]
+            for metric in SHOWN
+        }
+    )
+    needed = sum(most_series(metric, SITE) for metric in SHOWN)
+    assert MOST - OWN - len(SHOWN) < len(lines) <= MOST < 20_000 < needed
+    for name in WATCHED:
+        assert series_of(name, lines) == most_series(REGISTRY[name], SITE)
+    assert not [line for line in lines if line.startswith("gpuledger_incomplete")]
+    assert [line for line in lines if "left out" in line]
+
+
+def test_a_site_however_large_has_no_more_and_what_breaches_is_shown_first() -> None:
+    """Of 20,000 waits those of the first class breach, which are shorter than all that do not."""
+    samples = {
+        WAITS: [
+            Sample(
+                labels={"cluster": f"c{number % 400}", "queue": f"{number}", "service_class": name},
+                value=400.0 if name == "interactive" else 900.0 if number % 30 else None,
+                undefined_because="" if number % 30 else f"reason {number}",
+            )
+            for number in range(5000)
+            for name in CLASSES
+        ],
+        "wait_target_seconds": [
+            Sample(labels={"service_class": name}, value=300.0 if name == "interactive" else 3600.0)
+            for name in CLASSES
+        ],
+        "queue_depth_gpus": [
+            Sample(
+                labels={"cluster": "c0", "queue": f"{number}", "service_class": "batch", "team": ""},
+                value=1.0,
+            )
+            for number in range(9)
+        ],
+        "free_gpus": [Sample(labels={"cluster": "c0", "gpu_model": "H100"}, value=1.0)],
+    }  # fmt: skip
+    alarms = {f"alarm_{number}": "" for number in range(2000)}
+    lines = scraped(samples, alarms=alarms)
+    assert len(lines) <= MOST
+    waits = [line for line in lines if line.startswith("gpuledger_starvation_index_seconds{")]
+    assert sum("interactive" in line for line in waits) == 5000
+    assert series_of("wait_target_seconds", lines) == len(CLASSES)
+    # Alerts read more than there is room for: nothing is left for the rest.
+    assert series_of("queue_depth_gpus", lines) == 0
+    assert any(line.startswith(f'gpuledger_incomplete{{cluster="c0",metric="{WAITS}"}}') for line in lines)
+
+
+def test_each_metric_has_what_it_needs_and_the_largest_share_what_is_left() -> None:
+    sizes = {"free_gpus": 10, "held_gpus": 500, "quota_gpus": 900}
+    found = {
+        name: [Sample(labels={"number": f"{number}"}, value=1.0) for number in range(size)]
+        for name, size in sizes.items()
+    }
+    shown = Budget(metrics=REGISTRY, alerts=declared(REGISTRY), room=310).shown(found)
+    assert {name: len(samples) for name, samples in shown.samples.items()} == {
+        "free_gpus": 10, "held_gpus": 150, "quota_gpus": 150,
+    }  # fmt: skip
+    assert shown.left_out == {"held_gpus": 350, "quota_gpus": 750}
+    assert list(shown.samples["held_gpus"]) == found["held_gpus"][:150]
+
+
+def test_a_histogram_is_shown_whole_or_not_at_all() -> None:
+    metric = REGISTRY["first_wait_seconds"]
+    found = {metric.name: [Sample(labels=each, value=1.0) for each in labelled(metric, SITE)]}
+    each = most_values(metric, SITE) // len(CLASSES)
+    shown = Budget(metrics=REGISTRY, alerts=(), room=2 * each + 5).shown(found)
+    assert len(shown.samples[metric.name]) == 2 * (each - 1)
 
 
 def test_what_grows_with_gpus_jobs_or_people_is_no_label() -> None:
     assert {"node", "device", "user_name", "workload", "uid", "gang_size"}.isdisjoint(LABELS)
 
 
-def test_the_page_tells_the_sum_and_every_metric() -> None:
+def test_the_page_tells_the_maximum_and_every_metric() -> None:
     text = page(REGISTRY, SITE)
-    assert f"**{sum(NUMBERS.values()):,}**" in text
-    shown = [metric.series for metric in REGISTRY.values() if metric.exported and metric.scraped]
-    assert [name for name in shown if f"`gpuledger_{name}`" not in text] == []
+    assert f"**{MOST:,}**" in text
+    assert f"{sum(most_values(metric, SITE) for metric in SHOWN):,} values" in text
+    assert [metric.series for metric in SHOWN if f"`gpuledger_{metric.series}`" not in text] == []
 
 
 def test_alerts_see_what_they_need() -> None:

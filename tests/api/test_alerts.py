@@ -94,7 +94,7 @@ def test_a_researcher_hears_of_own_teams_and_shared_queues_and_of_what_is_nobody
     assert told(everybody) - told(red) == {
         ("GpuQueueWaitTooLong", "far", "interactive"),
         ("GpuWastageTooHigh", "blue"),
-        ("GpuledgerAlarm", "disk_full"),
+        ("GpuledgerAlarm", "disk_full", "gpuledger"),
     }
     assert red.get(LIST, params={"team": "blue"}).status_code == 403
     assert told(red, queue="far") == set()

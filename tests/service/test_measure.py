@@ -55,7 +55,9 @@ class Reads:
 
 
 def value_of(name: str, text: str) -> float:
-    return next(float(line.split()[-1]) for line in text.splitlines() if line.startswith(f"{name} "))
+    return next(
+        float(line.split()[-1]) for line in text.splitlines() if line.startswith((f"{name} ", f"{name}{{"))
+    )
 
 
 def test_a_clock_that_stands_still_does_not_look_like_a_service_that_does() -> None:

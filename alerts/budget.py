@@ -1,0 +1,169 @@
+"""
+Which series a scrape shows where there are more than Prometheus should bear of one exporter.
+
+What alerts read goes before all else, and of it what breaches, then the worst. Within each of the two a
+metric has the room that it needs, and those that need most share what is left alike. What does not fit is
+counted.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Final
+
+from alerts.declared import Declared, read_by, readings
+from analytics.histogram import SUM
+from domain.alert import Comparison
+from domain.metric import Metric, MetricKind, Sample
+from domain.policy import Policy
+
+# Series on /metrics in all: what Prometheus should bear of one exporter.
+MOST: Final = 19_500
+# Those of them that are about the ledger itself, and about what it does not know.
+OWN: Final = 1_000
+
+Found = Mapping[str, Sequence[Sample]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """What a scrape shows, by metric, and of how many values of which metrics it does not."""
+
+    samples: Found
+    left_out: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Budget:
+    """
+    So many series, and what goes first.
+
+    Args:
+        metrics: by name, those that may be shown.
+        alerts: whose metrics go before all others.
+        policy: by which they breach.
+        room: for the series of metrics, with their marks of lower bounds and of unknown values.
+    """
+
+    metrics: Mapping[str, Metric]
+    alerts: Sequence[Declared]
+    policy: Policy = field(default_factory=Policy)
+    room: int = MOST - OWN
+
+    @cached_property
+    def watched(self) -> frozenset[str]:
+        """Metrics that alerts read."""
+        return frozenset(name for alert in self._of_work for name in read_by(alert))
+
+    @cached_property
+    def marked(self) -> frozenset[str]:
+        """Those of them whose undefined values say that nobody knows, and not that all is well."""
+        return self.watched - {alert.source for alert in self._of_work if alert.rule.fine_if_undefined}
+
+    def shown(self, found: Found) -> Shown:
+        """
+        What is shown of these values: all, where there is room for all.
+
+        Args:
+            found: values by metric, those of a metric in an order that stays the same.
+        """
+        needed = {name: self._cost(name, samples) for name, samples in found.items()}
+        if sum(needed.values()) <= self.room:
+            return Shown(samples=found)
+        kept, room = dict(found), self.room
+        first = [name for name in found if name in self.watched]
+        for names in (first, [name for name in found if name not in self.watched]):
+            share = _share([needed[name] for name in names], room)
+            for name in names:
+                if needed[name] > share:
+                    kept[name] = self._cut(name, found, share)
+                room -= self._cost(name, kept[name])
+        less = {name: len(samples) - len(kept[name]) for name, samples in found.items()}
+        return Shown(samples=kept, left_out={name: number for name, number in less.items() if number})
+
+    def cost(self, name: str, sample: Sample) -> int:
+        """How many series a value has: itself or its mark, and both where it is a lower bound."""
+        metric = self.metrics[name]
+        if sample.value is None:
+            return int(self.is_marked(name, sample))
+        if metric.kind is MetricKind.HISTOGRAM:
+            # With the sum comes the count.
+            return 2 if sample.labels["le"] == SUM else 1
+        return 2 if sample.lower_bound else 1
+
+    def is_marked(self, name: str, sample: Sample) -> bool:
+        """Whether a value is unknown, with a mark that says of what."""
+        placed = sample.labels.keys() >= {*self.metrics[name].labels}
+        return sample.value is None and name in self.marked and placed
+
+    @property
+    def _of_work(self) -> Iterable[Declared]:
+        return (alert for alert in self.alerts if alert.metric is not None)
+
+    def _cost(self, name: str, samples: Iterable[Sample]) -> int:
+        return sum(self.cost(name, sample) for sample in samples)
+
+    def _cut(self, name: str, found: Found, share: int) -> list[Sample]:
+        """As many as fit, the most urgent first; they stay in their order."""
+        samples, kept = found[name], set[int]()
+        for place in self._by_urgency(name, found):
+            cost = self.cost(name, samples[place])
+            if cost <= share:
+                kept.add(place)
+                share -= cost
+        cut = [sample for place, sample in enumerate(samples) if place in kept]
+        return _whole(cut, samples) if self.metrics[name].kind is MetricKind.HISTOGRAM else cut
+
+    def _by_urgency(self, name: str, found: Found) -> list[int]:
+        """Places of what breaches, of the worst, and of what is unknown; without an alert as they are."""
+        samples = found[name]
+        alerts = [alert for alert in self._of_work if name in (alert.source, alert.rule.counted)]
+        if not alerts:
+            return [*range(len(samples))]
+        breaching = {place for alert in alerts for place in self._breaching(alert, samples, found)}
+        lowest = all(alert.source == name and alert.rule.comparison is Comparison.BELOW for alert in alerts)
+
+        def urgency(place: int) -> tuple[bool, bool, float]:
+            value = samples[place].value
+            known = value or 0.0
+            return place not in breaching, value is None, known if lowest else -known
+
+        return sorted(range(len(samples)), key=urgency)
+
+    def _breaching(self, alert: Declared, samples: Sequence[Sample], found: Found) -> Iterable[int]:
+        rule = alert.rule
+        told = {
+            tuple(reading.identity.values())
+            for reading in readings(alert, found, self.policy)
+            if reading.breaches
+        }
+        for place, sample in enumerate(samples):
+            if tuple(sample.labels.get(label) for label in rule.identity) in told:
+                yield place
+
+
+def _share(needs: Iterable[int], room: int) -> int:
+    """
+    The most that one may have, where who needs less leaves the rest to the others.
+
+    >>> _share([5, 100, 200], 105), _share([5, 10], 105)
+    (50, 105)
+    """
+    by_size = sorted(needs)
+    for place, need in enumerate(by_size):
+        share = room // (len(by_size) - place)
+        if need > share:
+            return share
+        room -= need
+    return max(by_size, default=0) + room
+
+
+def _whole(cut: Sequence[Sample], samples: Iterable[Sample]) -> list[Sample]:
+    """Those of histograms that were not cut."""
+    before, after = Counter(map(_of_histogram, samples)), Counter(map(_of_histogram, cut))
+    return [sample for sample in cut if before[_of_histogram(sample)] == after[_of_histogram(sample)]]
+
+
+def _of_histogram(sample: Sample) -> tuple[tuple[str, str], ...]:
+    return tuple(item for item in sample.labels.items() if item[0] != "le")

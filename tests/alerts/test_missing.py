@@ -1,0 +1,211 @@
+"""What is missing from a scrape and why: what is unknown keeps an alert, what is gone ends it, both ways."""
+
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from alerts.declared import Declared, Reading, declared
+from alerts.evaluation import Alert, Evaluation, firing
+from alerts.exporter import Exporter
+from alerts.posting import Identity
+from alerts.rules import rules_file
+from analytics.metrics import REGISTRY
+from domain.metric import Measurement, Sample
+from domain.policy import Policy
+from tests.alerts.scraped import fires, input_series
+
+ABSENT, OUTDATED = "GpuledgerMeasurementsAbsent", "GpuledgerMeasurementsStale"
+OF_QUEUES, OF_TEAMS = "GpuQueueWaitTooLong", "GpuHourBudgetBurned"
+READ = ("starvation_index_seconds", "wait_target_seconds", "past_target_workloads", "budget_burned_ratio")
+RULES = rules_file({name: REGISTRY[name] for name in READ}, Policy(), dashboard_url="https://gpu.example")
+MINUTE_MS = 60_000
+OF_NAME = {alert.rule.name: alert for alert in declared(REGISTRY)}
+# A letter per minute: a value that breaches, one that does not, an undefined one; a metric that fails, that
+# tells of others only, or of another cluster only; a ledger that tells what it told before, or nothing.
+BREACHES, FINE, UNDEFINED, FAILS, GONE, DROPPED, STALE, SILENT = "b", "f", "u", "x", "g", "d", "z", "s"
+
+
+@dataclass(slots=True)
+class Site:
+    """A queue or team of a ledger, a minute at a time: as Prometheus scrapes it, and as we evaluate it."""
+
+    alert: Declared
+    labels: Mapping[str, str]
+    breaching: float
+    course: str
+    ledger: str = "gpuledger"
+    at_ms: int = 0
+    scrapes: list[str | None] = field(default_factory=list)
+    states: str = ""
+    _alerts: Mapping[Identity, Alert] = field(default_factory=dict)
+
+    def now_ms(self) -> int:
+        return self.at_ms
+
+    def played(self) -> "Site":
+        registry = {name: REGISTRY[name] for name in (self.alert.source, "wait_target_seconds")}
+        exporter = Exporter(registry, self, ledger=self.ledger)
+        for minute, letter in enumerate(self.course):
+            self.at_ms = minute * MINUTE_MS
+            samples = self._samples(letter)
+            if letter in {SILENT, STALE}:
+                self.scrapes.append(exporter.text().decode() if letter == STALE else None)
+            else:
+                exporter.publish(
+                    [
+                        Measurement(metric=name, as_of_ms=self.at_ms, sample=each)
+                        for name, found in samples.items()
+                        for each in found
+                    ],
+                    self.at_ms,
+                    {self._cluster(letter): self.at_ms},
+                    failed={self.alert.source} - samples.keys(),
+                )
+                self.scrapes.append(exporter.text().decode())
+                self._alerts = Evaluation(
+                    declared=[self.alert],
+                    samples=samples,
+                    policy=Policy(),
+                    annotate=_nothing,
+                    at_ms=self.at_ms,
+                    now_ms=self.at_ms,
+                ).after(self._alerts)
+            self.states += "!" if firing(self._alerts) else "."
+        return self
+
+    def _samples(self, letter: str) -> dict[str, list[Sample]]:
+        target = Sample(labels={"service_class": "interactive"}, value=300.0)
+        labels = dict.fromkeys(self.labels, "other")
+        if "cluster" in labels:
+            labels["cluster"] = self._cluster(letter)
+        other = Sample(labels=labels, value=0.0)
+        mine = {
+            BREACHES: Sample(labels=self.labels, value=self.breaching),
+            FINE: Sample(labels=self.labels, value=0.0),
+            UNDEFINED: Sample.undefined(self.labels, "nobody knows"),
+        }.get(letter)
+        told = {} if letter == FAILS else {self.alert.source: [other, *([mine] if mine else [])]}
+        return {"wait_target_seconds": [target], **told}
+
+    def _cluster(self, letter: str) -> str:
+        """The only one that the ledger tells of."""
+        return "elsewhere" if letter == DROPPED else self.labels.get("cluster", "east")
+
+
+def _nothing(_: Declared, __: Reading) -> Mapping[str, str]:
+    return {}
+
+
+def queue(course: str, *, cluster: str = "east", ledger: str = "gpuledger") -> Site:
+    labels = {"cluster": cluster, "queue": "q", "service_class": "interactive"}
+    return Site(OF_NAME[OF_QUEUES], labels, 900.0, course, ledger).played()
+
+
+def team(course: str) -> Site:
+    labels = {"team": "nlp", "period": "month"}
+    return Site(OF_NAME[OF_TEAMS], labels, 1.5, course).played()
+
+
+def promtool(folder: Path, *tests: Mapping[str, Any]) -> None:
+    content = {"rule_files": ["rules.yaml"], "evaluation_interval": "1m", "tests": [*tests]}
+    (folder / "rules.yaml").write_text(RULES)
+    (folder / "test.yaml").write_text(yaml.dump(content, Dumper=yaml.CSafeDumper))
+    command = ["promtool", "test", "rules", "test.yaml"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def expected(name: str, states: Sequence[str]) -> list[dict[str, Any]]:
+    return [fires(name, place * 60, alerts=int(state == "!")) for place, state in enumerate(states)]
+
+
+# An alert waits for a minute, a value stands for 15, the alert stays 5. In the end a value, or the lack of a
+# series in a sound measurement, ends it.
+LONG = 25
+COURSES = {
+    "undefined, then fine": (f"bbb{UNDEFINED * LONG}ffffffff", f".{'!' * (2 + LONG + 5)}..."),
+    "undefined, then gone": (f"bbb{UNDEFINED * LONG}gggggggg", f".{'!' * (2 + LONG + 5)}..."),
+    "failed, then fine": (f"bbb{FAILS * LONG}ffffffff", f".{'!' * (2 + LONG + 5)}..."),
+    "failed, undefined, failed": (f"bbb{FAILS * 20}{UNDEFINED * 3}{FAILS * 3}", f".{'!' * 28}"),
+    "failed, the ledger restarted, failed": (f"bbb{FAILS * 20}sss{FAILS * 5}ff", f".{'!' * 32}"),
+    "gone": (f"bbb{GONE * 24}", f".{'!' * (2 + 15 + 5)}...."),
+    "its cluster is not read any more": (f"bbb{DROPPED * 24}", f".{'!' * (2 + 15 + 5)}...."),
+    "never told": (f"ff{UNDEFINED * 5}{FAILS * 20}", "." * 27),
+}  # fmt: skip
+
+
+# What is of no cluster is kept by a condition of its own.
+OF_EITHER = ("undefined, then fine", "failed, then fine", "gone")
+
+
+@pytest.mark.parametrize("of", [queue, team])
+def test_without_prometheus_only_news_end_an_alert(of: Any) -> None:
+    for name, (course, states) in COURSES.items():
+        assert of(course).states == states, name
+
+
+@pytest.mark.prometheus
+def test_with_prometheus_only_news_end_an_alert(tmp_path: Path) -> None:
+    promtool(
+        tmp_path,
+        *(
+            {
+                "name": f"{site.alert.rule.name}, {name}",
+                "interval": "1m",
+                "input_series": input_series(site.scrapes),
+                "promql_expr_test": [
+                    *expected(site.alert.rule.name, states),
+                    # Whatever became of it, the ledger lives.
+                    fires(ABSENT, len(course) * 60, alerts=0),
+                ],
+            }
+            for name, (course, states) in COURSES.items()
+            for site in ([queue(course), team(course)] if name in OF_EITHER else [queue(course)])
+        ),
+    )
+
+
+def of_ledgers(*sites: Site) -> list[dict[str, str]]:
+    """What one Prometheus scrapes of several ledgers."""
+    return [each for site in sites for each in input_series(site.scrapes, instance=site.ledger)]
+
+
+@pytest.mark.prometheus
+def test_of_two_ledgers_the_death_of_one_is_told_and_ends_nothing(tmp_path: Path) -> None:
+    minutes = 30
+    dead = queue(f"bbb{SILENT * minutes}", ledger="one")
+    stale = queue(f"bbb{STALE * minutes}", ledger="one")
+    gone = queue(f"bbb{GONE * minutes}", ledger="two", cluster="west")
+    cases = {
+        # The queue that vanished is over there, and the dead ledger's is not.
+        "gone": (dead, gone, ABSENT, 1),
+        "breaches": (dead, queue("b" * (3 + minutes), ledger="two", cluster="west"), ABSENT, 2),
+        # It reads the same cluster, so that nobody is missed.
+        "moved": (dead, queue(f"ggg{FINE * minutes}", ledger="two"), "", 0),
+        "stale": (stale, gone, OUTDATED, 1),
+    }
+    promtool(
+        tmp_path,
+        *(
+            {
+                "name": name,
+                "interval": "1m",
+                "input_series": [*of_ledger(one), *of_ledger(other)],
+                "promql_expr_test": [
+                    *(fires(each, minutes * 60, alerts=int(each == told)) for each in (ABSENT, OUTDATED)),
+                    fires(OF_QUEUES, minutes * 60, alerts=waits),
+                ],
+            }
+            for name, (one, other, told, waits) in cases.items()
+        ),
+    )
+
+
+def of_ledger(site: Site) -> list[dict[str, str]]:
+    """What Prometheus scrapes of one ledger of several."""
+    return input_series(site.scrapes, instance=site.ledger)
