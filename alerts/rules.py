@@ -15,7 +15,7 @@ import yaml
 
 from alerts.declared import Declared, declared, factor, refuse_unknown_limits, runbook_url
 from alerts.exporter import PREFIX
-from alerts.wording import Links, Words, filled, prometheus_duration
+from alerts.wording import Links, Words, asked_label, filled, prometheus_duration
 from domain.alert import Comparison
 from domain.metric import Metric
 from domain.policy import Policy
@@ -186,7 +186,7 @@ def templates(
     }
 
     def fill(name: str) -> str:
-        return numbers.get(name, f"{{{{ $labels.{name} }}}}")
+        return numbers[name] if name in numbers else asked_label(name)
 
     address = filled(rule.link, lambda name: f"{{{{ urlquery $labels.{name} }}}}")
     return {

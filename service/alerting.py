@@ -11,7 +11,17 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
-from alerts.declared import Declared, Reading, annotations, declared, read_by, refuse_unknown_limits
+from alerts.declared import (
+    ALARM,
+    MEASUREMENTS_STALE,
+    SOURCE_STALE,
+    Declared,
+    Reading,
+    annotations,
+    declared,
+    read_by,
+    refuse_unknown_limits,
+)
 from alerts.evaluation import Alert, Evaluation, without_undeclared
 from alerts.exporter import Outside
 from alerts.posting import WATCHDOG, Identity, Told
@@ -197,14 +207,12 @@ class Alerting:
     def _own_samples(self) -> dict[str, list[Sample]]:
         now_ms = self._clock.now_ms()
         return {
-            "GpuledgerMeasurementsStale": [Sample(labels={}, value=_seconds(now_ms - self._measured_ms))],
-            "GpuledgerSourceStale": [
+            MEASUREMENTS_STALE: [Sample(labels={}, value=_seconds(now_ms - self._measured_ms))],
+            SOURCE_STALE: [
                 Sample(labels={"cluster": cluster}, value=_seconds(now_ms - seen_ms))
                 for cluster, seen_ms in self._sources.items()
             ],
-            "GpuledgerAlarm": [
-                Sample(labels={"alarm": alarm}, value=1.0) for alarm in self._answers.alarms.sounding()
-            ],
+            ALARM: [Sample(labels={"alarm": alarm}, value=1.0) for alarm in self._answers.alarms.sounding()],
             WATCHDOG: [Sample(labels={}, value=1.0)],
         }
 
