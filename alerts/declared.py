@@ -10,6 +10,7 @@ from datetime import timedelta
 from operator import itemgetter
 from typing import Final
 
+from alerts.posting import WATCHDOG
 from alerts.wording import Links, Words, filled, in_words, quoted
 from domain.alert import AlertRule, Comparison, Limit, Severity
 from domain.errors import PolicyError
@@ -22,6 +23,10 @@ WORK, LEDGER = "work", "ledger"
 LEDGER_LABEL: Final = "ledger"
 # One for each cluster that a ledger tells of: it inhibits those of that cluster, and no others.
 _WHOSE: Final = (LEDGER_LABEL, "cluster")
+# What the ledger knows of itself, by the alert that it becomes.
+MEASUREMENTS_STALE: Final = "GpuledgerMeasurementsStale"
+SOURCE_STALE: Final = "GpuledgerSourceStale"
+ALARM: Final = "GpuledgerAlarm"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,16 +161,30 @@ def factor(alert: Declared, policy: Policy) -> float:
 
 def refuse_unknown_limits(alerts: Sequence[Declared], policy: Policy) -> None:
     """
-    A limit that the site sets must be one of an alert.
+    A limit that the site sets must be one of an alert, and past those of the alerts that it silences.
 
     Raises:
-        PolicyError: there is no such alert, or its limit is a setting or a gauge.
+        PolicyError: there is no such alert, its limit is a setting or a gauge, or an alert of the same metric
+            that is silenced by it is told later.
     """
-    own = sorted(alert.rule.name for alert in alerts if alert.rule.limit.is_own and alert.metric)
+    own = {alert.rule.name: alert for alert in alerts if alert.rule.limit.is_own and alert.metric}
     for name in policy.alert_limits:
         if name not in own:
-            message = f"policy.alert_limits.{name}: expected one of {', '.join(own)}"
+            message = f"policy.alert_limits.{name}: expected one of {', '.join(sorted(own))}"
             raise PolicyError(message)
+    for alert in own.values():
+        for louder in (own[name] for name in alert.rule.inhibited_by if name in own):
+            first, then = factor(alert, policy), factor(louder, policy)
+            if (
+                louder.metric is alert.metric
+                and louder.rule.comparison.breaches(first, then)
+                and first != then
+            ):
+                message = (
+                    f"policy.alert_limits.{louder.rule.name} = {then:g}: expected at least {first:g}, the"
+                    f" limit of {alert.rule.name}, which it silences"
+                )
+                raise PolicyError(message)
 
 
 def readings(alert: Declared, samples: Mapping[str, Sequence[Sample]], policy: Policy) -> list[Reading]:
@@ -260,7 +279,7 @@ SILENT: Final = f"ledger_cluster:{_MEASURED}:silent_max_last{SILENT_FOR}"
 OWN: Final = (
     Declared(
         rule=AlertRule(
-            name="GpuledgerMeasurementsStale",
+            name=MEASUREMENTS_STALE,
             summary="gpuledger has not measured for {value}",
             description=f"It answers scrapes with figures older than {{limit}}. {_UNTRUSTED}",
             link=_SOURCES,
@@ -287,7 +306,7 @@ OWN: Final = (
     ),
     Declared(
         rule=AlertRule(
-            name="GpuledgerSourceStale",
+            name=SOURCE_STALE,
             summary="cluster {cluster} has not been read for {value}",
             description=f"None of its objects was known to be current for more than {{limit}}. {_UNTRUSTED}",
             link=_SOURCES,
@@ -300,7 +319,7 @@ OWN: Final = (
     ),
     Declared(
         rule=AlertRule(
-            name="GpuledgerAlarm",
+            name=ALARM,
             summary="gpuledger reports {alarm} about itself",
             description=(
                 "The page Sources and `/readyz?verbose` say why, and what to do. While it sounds, figures may"
@@ -317,7 +336,7 @@ OWN: Final = (
     ),
     Declared(
         rule=AlertRule(
-            name="GpuledgerWatchdog",
+            name=WATCHDOG,
             summary="alerts of gpuledger reach you",
             description=(
                 "It always fires. Let somebody outside of this Prometheus and its Alertmanager notice when it"

@@ -1,23 +1,26 @@
 """
 Dashboards for Grafana, made from the metrics' declarations: one for each page of the product.
 
-They show what Prometheus has; each panel leads back to the page, where the jobs behind the figure are.
+They show what Prometheus has; each panel leads back to the page, where the jobs behind the figure are. A
+variable of each dashboard says which Prometheus that is, so that a file works as it is: imported by hand, or
+provisioned from a folder, where nobody would be asked for what `__inputs` names.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from alerts.declared import Declared, declared
 from alerts.exporter import PREFIX
 from analytics.describe import looks_back
+from domain.alert import Comparison
 from domain.metric import Metric, MetricKind, Page, Unit
 
 # Of more lines nobody sees which is which.
 _MOST_LINES: Final = 20
 # Labels by which a viewer chooses; each is a variable of the dashboard.
 _CHOSEN: Final = ("cluster", "queue", "team", "service_class", "gpu_model")
-_DATASOURCE: Final = {"type": "prometheus", "uid": "${DS_PROMETHEUS}"}
+_DATASOURCE: Final = {"type": "prometheus", "uid": "${datasource}"}
 # Read by Grafana 10 and later.
 _SCHEMA_VERSION: Final = 39
 _UNITS: Final = {Unit.SECONDS: "s", Unit.RATIO: "percentunit"}
@@ -36,7 +39,10 @@ def dashboards(registry: Mapping[str, Metric], *, dashboard_url: str) -> dict[st
     for metric in registry.values():
         if metric.exported and metric.scraped and metric.pages:
             by_page.setdefault(metric.pages[0], []).append(metric)
-    alerts = {alert.metric.name: alert for alert in declared(registry) if alert.metric is not None}
+    alerts: dict[str, list[Declared]] = {}
+    for alert in declared(registry):
+        if alert.metric is not None:
+            alerts.setdefault(alert.metric.name, []).append(alert)
     return {
         f"gpuledger-{page}.json": _written(page, metrics, alerts, dashboard_url.rstrip("/"))
         for page, metrics in by_page.items()
@@ -51,20 +57,20 @@ def expression(metric: Metric) -> str:
     by = ", ".join(metric.labels)
     if metric.kind is MetricKind.HISTOGRAM:
         return f"histogram_quantile(0.99, sum by (le, {by}) (increase({name}_bucket{chosen}[1h])))"
+    worst = "bottomk" if metric.worst is Comparison.BELOW else "topk"
     if metric.kind is MetricKind.COUNTER:
-        return f"topk({_MOST_LINES}, sum by ({by}) (increase({name}{chosen}[1h])))"
+        return f"{worst}({_MOST_LINES}, sum by ({by}) (increase({name}{chosen}[1h])))"
     # Of several replicas of the exporter one is enough.
     labels = ", ".join((*metric.labels, *metric.extra_labels))
     value = f"max by ({labels}) ({name}{chosen})"
     scale = metric.series_scale
-    return f"topk({_MOST_LINES}, {value if scale == 1 else f'{value} / {scale:.17g}'})"
+    return f"{worst}({_MOST_LINES}, {value if scale == 1 else f'{value} / {scale:.17g}'})"
 
 
-def _written(page: Page, metrics: list[Metric], alerts: Mapping[str, Declared], dashboard_url: str) -> str:
+def _written(
+    page: Page, metrics: list[Metric], alerts: Mapping[str, Sequence[Declared]], dashboard_url: str
+) -> str:
     content = {
-        "__inputs": [
-            {"name": "DS_PROMETHEUS", "label": "Prometheus", "type": "datasource", "pluginId": "prometheus"}
-        ],
         "uid": f"gpuledger-{page}",
         "title": f"gpuledger: {page}",
         "tags": ["gpuledger"],
@@ -75,7 +81,7 @@ def _written(page: Page, metrics: list[Metric], alerts: Mapping[str, Declared], 
         "templating": {"list": list(_variables(metrics))},
         "links": [{"title": "gpuledger", "type": "link", "url": f"{dashboard_url}/{page}"}],
         "panels": [
-            _panel(number, metric, alerts.get(metric.name), f"{dashboard_url}/{page}")
+            _panel(number, metric, alerts.get(metric.name, ()), f"{dashboard_url}/{page}")
             for number, metric in enumerate(metrics)
         ],
     }
@@ -83,7 +89,19 @@ def _written(page: Page, metrics: list[Metric], alerts: Mapping[str, Declared], 
 
 
 def _variables(metrics: list[Metric]) -> Iterator[dict[str, Any]]:
-    """A variable for each label by which some panel is chosen, filled from the first metric that has it."""
+    """
+    The Prometheus that is asked, by default Grafana's own; then each label by which some panel is chosen.
+
+    A label is filled from the first metric that has it.
+    """
+    yield {
+        "name": "datasource",
+        "label": "Prometheus",
+        "type": "datasource",
+        "query": "prometheus",
+        "current": {"text": "default", "value": "default"},
+        "refresh": 1,
+    }
     for label in _CHOSEN:
         first = next((metric for metric in metrics if label in metric.labels), None)
         if first is not None:
@@ -101,7 +119,7 @@ def _variables(metrics: list[Metric]) -> Iterator[dict[str, Any]]:
             }
 
 
-def _panel(number: int, metric: Metric, alert: Declared | None, address: str) -> dict[str, Any]:
+def _panel(number: int, metric: Metric, alerts: Sequence[Declared], address: str) -> dict[str, Any]:
     row, column = divmod(number, _COLUMNS)
     chosen = "&".join(f"{label}=${{__field.labels.{label}}}" for label in _CHOSEN if label in metric.labels)
     legend = " ".join(f"{{{{{label}}}}}" for label in (*metric.labels, *metric.extra_labels) if label != "le")
@@ -109,7 +127,7 @@ def _panel(number: int, metric: Metric, alert: Declared | None, address: str) ->
         "id": number + 1,
         "type": "timeseries",
         "title": metric.title,
-        "description": f"{metric.definition} ({looks_back(metric)})" + _of_alert(alert),
+        "description": f"{metric.definition} ({looks_back(metric)})" + _of_alerts(alerts),
         "datasource": _DATASOURCE,
         "gridPos": {"x": column * _WIDTH, "y": row * _HEIGHT, "w": _WIDTH, "h": _HEIGHT},
         "fieldConfig": {
@@ -125,5 +143,6 @@ def _panel(number: int, metric: Metric, alert: Declared | None, address: str) ->
     }
 
 
-def _of_alert(alert: Declared | None) -> str:
-    return "" if alert is None else f" Alert: {alert.rule.name}."
+def _of_alerts(alerts: Sequence[Declared]) -> str:
+    names = ", ".join(alert.rule.name for alert in alerts)
+    return f" {'Alerts' if len(alerts) > 1 else 'Alert'}: {names}." if names else ""

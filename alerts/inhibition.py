@@ -4,13 +4,17 @@ Which alert silences which, and whom they go to: an example of Alertmanager's co
 The rules of inhibition follow from the declarations; the receivers are a site's own.
 """
 
-from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
 
 import yaml
 
 from alerts.declared import LEDGER, LEDGER_LABEL, WORK, Declared
+from alerts.posting import WATCHDOG
 from domain.alert import AlertRule, Severity
+
+Labels: TypeAlias = Mapping[str, str]
 
 # Values that a site puts in the place of these; a name that cannot exist fails loudly, not silently.
 _RECEIVERS: Final = {"on-call": "on-call", "team": "teams", "watchdog": "dead-mans-switch"}
@@ -20,16 +24,56 @@ _HEAD: Final = """\
 """
 
 
-def inhibitions(alerts: Sequence[Declared]) -> list[dict[str, Any]]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inhibition:
+    """While the alert `louder` fires none of `quieter` is told that has the same labels `equal`."""
+
+    louder: str
+    quieter: tuple[str, ...]
+    equal: tuple[str, ...]
+
+    def written(self) -> dict[str, Any]:
+        """As Alertmanager's configuration has it."""
+        names = "|".join(self.quieter)
+        return {
+            "source_matchers": [f'alertname="{self.louder}"'],
+            "target_matchers": [f'alertname{"=~" if "|" in names else "="}"{names}"'],
+            **({"equal": list(self.equal)} if self.equal else {}),
+        }
+
+
+def inhibitions(alerts: Sequence[Declared]) -> list[Inhibition]:
     """
-    The `inhibit_rules`: who says the same louder, and whose silence means nothing.
+    Who says the same louder, and whose silence means nothing.
 
     Where the ledger or a source is stale, alerts about work neither fire nor resolve towards anybody.
     """
     return [*_of_the_ledger(alerts), *_of_work(alerts)]
 
 
-def _of_the_ledger(alerts: Sequence[Declared]) -> Iterator[dict[str, Any]]:
+def inhibited_by(labels: Labels, firing: Iterable[Labels], rules: Iterable[Inhibition]) -> list[str]:
+    """
+    The names of the alerts, of those that fire, because of which this one is not told.
+
+    Args:
+        labels: of the one, its name among them; a label that is not there has no value.
+        firing: the same of all that fire.
+        rules: as `inhibitions` gives them.
+    """
+    fires = list(firing)
+    return [
+        rule.louder
+        for rule in rules
+        if labels["alertname"] in rule.quieter
+        and any(
+            one["alertname"] == rule.louder
+            and all(one.get(name, "") == labels.get(name, "") for name in rule.equal)
+            for one in fires
+        )
+    ]
+
+
+def _of_the_ledger(alerts: Sequence[Declared]) -> Iterator[Inhibition]:
     # By their names: a site has other alerts in the same Alertmanager, which know nothing of the ledger.
     of_work = [alert.rule for alert in alerts if alert.about == WORK]
     for alert in alerts:
@@ -42,25 +86,16 @@ def _of_the_ledger(alerts: Sequence[Declared]) -> Iterator[dict[str, Any]]:
                 yield _silences(alert.rule, wider, ())
 
 
-def _silences(louder: AlertRule, rules: Sequence[AlertRule], equal: Sequence[str]) -> dict[str, Any]:
-    names = "|".join(rule.name for rule in rules)
-    return {
-        "source_matchers": [f'alertname="{louder.name}"'],
-        "target_matchers": [f'alertname=~"{names}"'],
-        **({"equal": list(equal)} if equal else {}),
-    }
-
-
-def _of_work(alerts: Sequence[Declared]) -> Iterator[dict[str, Any]]:
+def _of_work(alerts: Sequence[Declared]) -> Iterator[Inhibition]:
     by_name = {alert.rule.name: alert.rule for alert in alerts}
     for rule in by_name.values():
         for louder in rule.inhibited_by:
             common = [name for name in rule.identity if name in by_name[louder].identity]
-            yield {
-                "source_matchers": [f'alertname="{louder}"'],
-                "target_matchers": [f'alertname="{rule.name}"'],
-                "equal": common,
-            }
+            yield _silences(by_name[louder], [rule], common)
+
+
+def _silences(louder: AlertRule, rules: Sequence[AlertRule], equal: Sequence[str]) -> Inhibition:
+    return Inhibition(louder=louder.name, quieter=tuple(rule.name for rule in rules), equal=tuple(equal))
 
 
 def configuration(alerts: Sequence[Declared]) -> str:
@@ -79,7 +114,7 @@ def configuration(alerts: Sequence[Declared]) -> str:
             "repeat_interval": "12h",
             "routes": [
                 {
-                    "matchers": ['alertname="GpuledgerWatchdog"'],
+                    "matchers": [f'alertname="{WATCHDOG}"'],
                     "receiver": "watchdog",
                     "group_wait": "0s",
                     "group_interval": "1m",
@@ -89,7 +124,7 @@ def configuration(alerts: Sequence[Declared]) -> str:
                 {"matchers": ['severity="info"'], "receiver": "team", "repeat_interval": "24h"},
             ],
         },
-        "inhibit_rules": inhibitions(alerts),
+        "inhibit_rules": [each.written() for each in inhibitions(alerts)],
         "receivers": receivers,
     }
     return _HEAD + yaml.safe_dump(content, sort_keys=False, width=110)

@@ -25,7 +25,7 @@ from alerts.declared import (
     runbook_url,
 )
 from alerts.exporter import PREFIX
-from alerts.wording import Links, Words, filled, prometheus_duration
+from alerts.wording import Links, Words, asked_label, filled, prometheus_duration
 from domain.alert import Comparison
 from domain.metric import Metric
 from domain.policy import Policy
@@ -222,7 +222,7 @@ def templates(
     }
 
     def fill(name: str) -> str:
-        return numbers.get(name, f"{{{{ $labels.{name} }}}}")
+        return numbers[name] if name in numbers else asked_label(name)
 
     address = filled(rule.link, lambda name: f"{{{{ urlquery $labels.{name} }}}}")
     return {

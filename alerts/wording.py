@@ -14,6 +14,8 @@ from urllib.parse import quote_plus
 
 from domain.metric import Unit
 
+# Stands in a sentence for a label without a value, as the queue of work that is in none.
+NO_VALUE: Final = "(none)"
 _SECONDS: Final = ((86_400, "d"), (3600, "h"), (60, "m"), (1, "s"))
 
 
@@ -101,8 +103,18 @@ def quoted(labels: Mapping[str, str]) -> Fill:
 
 
 def in_words(labels: Mapping[str, str], numbers: Mapping[str, str]) -> Fill:
-    """What fills a sentence: its numbers in words, and the labels."""
-    return {**labels, **numbers}.__getitem__
+    """What fills a sentence: its numbers in words, and the labels, of which some may have no value."""
+    return {**{name: value or NO_VALUE for name, value in labels.items()}, **numbers}.__getitem__
+
+
+def asked_label(name: str) -> str:
+    """
+    The same of a label for Prometheus to fill in.
+
+    >>> asked_label("queue")
+    '{{ or $labels.queue "(none)" }}'
+    """
+    return f'{{{{ or $labels.{name} "{NO_VALUE}" }}}}'
 
 
 def prometheus_duration(length: timedelta) -> str:

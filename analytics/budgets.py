@@ -237,5 +237,5 @@ def alerts(kind: str, *, burned: str, of: str) -> tuple[AlertRule, ...]:
     nearly = f"{{value}} of its {of} of the {{period}}"
     return (
         rule(f"Gpu{kind}BudgetNearlyBurned", nearly, 0.8, Severity.INFO, all_burned),
-        rule(all_burned, f"all of its {of} of the {{period}}: {{value}}", 1.0, Severity.WARNING),
+        rule(all_burned, f"{nearly}, {{limit}} or more", 1.0, Severity.WARNING),
     )

@@ -41,6 +41,13 @@ _PROPERTIES: Final[Json] = {
     "fine_since": _MAYBE_INSTANT
     | {"description": "It fires on though no value breached since; null while one does."},
     "because": _TEXT | {"description": "Why no value is known now, or why it resolved without one."},
+    "inhibited_by": _TEXT
+    | {
+        "description": (
+            "Which alerts fire for the same and say it louder: by the example of Alertmanager's configuration"
+            " only those are told. Empty where it is told itself."
+        )
+    },
     **dict.fromkeys(("summary", "description", "dashboard_url", "runbook_url"), _TEXT),
 }
 SCHEMA: Final[Json] = {"type": "object", "properties": _PROPERTIES, "required": list(_PROPERTIES)}

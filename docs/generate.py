@@ -23,7 +23,7 @@ from alerts.declared import declared
 from alerts.describe import renewed
 from alerts.grafana import dashboards
 from alerts.inhibition import configuration
-from alerts.operator import prometheus_rule, service_monitor
+from alerts.operator import prometheus_rule, scraping
 from alerts.rules import rules_file
 from alerts.series import Site, page
 from analytics.describe import metrics_markdown
@@ -140,7 +140,7 @@ def deployed() -> dict[str, str]:
     files = {
         "prometheus/rules.yaml": rules,
         "prometheus/prometheusrule.yaml": prometheus_rule(rules),
-        "prometheus/servicemonitor.yaml": service_monitor(),
+        "prometheus/servicemonitor.yaml": scraping(),
         "prometheus/alertmanager.yaml": configuration(declared(REGISTRY)),
     }
     files |= {f"grafana/{name}": text for name, text in dashboards(REGISTRY, dashboard_url=HERE).items()}

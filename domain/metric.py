@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 import polars as pl
 
-from domain.alert import AlertRule
+from domain.alert import AlertRule, Comparison
 from domain.errors import PolicyError
 from domain.policy import Policy
 from domain.window import Window
@@ -221,6 +221,9 @@ class Metric:
     `scraped`, and of them where labels have the values in `scraped_where`; the API tells the rest. One that
     `rests_on_samples` of GPUs is only covered where their sources are read too.
 
+    Of most metrics the highest values are what somebody should look at; where `low_is_bad` it is the lowest.
+    An alert on what lies below its limit says so too.
+
     What is dear and changes slowly is measured anew only `every` so often, and shown again in between.
 
     Rows of a fine grain may be read summed by the labels of the question: `adds` names the columns that
@@ -267,6 +270,7 @@ class Metric:
     apart: tuple[str, ...] = ()
     unless_asked: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     filters_itself: bool = False
+    low_is_bad: bool = False
 
     def __post_init__(self) -> None:
         self._check_names()
@@ -299,6 +303,12 @@ class Metric:
                 " say there what each tells of whose work it is, so that foreign work stays hidden"
             )
             raise PolicyError(message)
+
+    @property
+    def worst(self) -> Comparison:
+        """On which side its bad values lie."""
+        below = self.low_is_bad or any(alert.comparison is Comparison.BELOW for alert in self.alerts)
+        return Comparison.BELOW if below else Comparison.ABOVE
 
     @property
     def series(self) -> str:

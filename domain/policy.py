@@ -202,8 +202,8 @@ class Policy:
 
     def _numbers_out_of_range(self) -> Iterator[tuple[str, object, str]]:
         for name, limit in self.alert_limits.items():
-            if not isfinite(limit):
-                yield f"alert_limits.{name}", limit, "a number"
+            if not (isfinite(limit) and limit >= 0):
+                yield f"alert_limits.{name}", limit, "a number of at least 0"
         for name, what in (("gpu_hour_budgets", "GPU-hours"), ("money_budgets", "an amount")):
             given: dict[str, dict[str, float]] = getattr(self, name)
             for team, budgets in given.items():

@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any, Final
 
 from alerts.declared import LEDGER, WORK, declared
+from alerts.inhibition import inhibited_by, inhibitions
 from alerts.standing import State
 from api.alerts import NEVER_EVALUATED
 from api.answers import Filters, Listing, Record
@@ -41,7 +42,7 @@ def listing(
     now = {row["labels"]: row for row in kept.states(store)} if as_of_ms >= evaluated_ms else {}
     units = {one.rule.name: str(one.unit) for one in declared(registry)}
     rows = [_record(now.get(row["labels"], {}), row, units) for row in _known(fired, now)]
-    rows = _ordered(row for row in rows if _passes(row, filters))
+    rows = _ordered(row for row in _with_inhibitors(rows, registry) if _passes(row, filters))
     return Listing(as_of_ms=as_of_ms, rows=rows, total=len(rows), page_size=max(len(rows), 1))
 
 
@@ -87,6 +88,26 @@ def _record(now: Mapping[str, Any], row: Mapping[str, Any], units: Mapping[str, 
         **{name: annotations.get(name, "") for name in ("summary", "description")},
         **{name: annotations.get(name, "") for name in ("dashboard_url", "runbook_url")},
     }
+
+
+def _with_inhibitors(rows: Iterable[Record], registry: Mapping[str, Metric]) -> list[Record]:
+    """What fires, with the names of those that fire too and say the same louder."""
+    rules, known = inhibitions(declared(registry)), list(rows)
+    louder = {rule.louder for rule in rules}
+    firing = [_labels(row) for row in known if row["state"] == State.FIRING and row["alert"] in louder]
+    return [
+        row
+        | {
+            "inhibited_by": ", ".join(inhibited_by(_labels(row), firing, rules))
+            if row["state"] == State.FIRING
+            else ""
+        }
+        for row in known
+    ]
+
+
+def _labels(row: Record) -> dict[str, str]:
+    return {"alertname": row["alert"], **row["labels"]}
 
 
 def _passes(row: Record, filters: Filters) -> bool:

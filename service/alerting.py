@@ -12,7 +12,10 @@ from datetime import timedelta
 from typing import Final
 
 from alerts.declared import (
+    ALARM,
     LEDGER_LABEL,
+    MEASUREMENTS_STALE,
+    SOURCE_STALE,
     Declared,
     Reading,
     annotations,
@@ -216,17 +219,17 @@ class Alerting:
     def _own_samples(self) -> dict[str, list[Sample]]:
         now_ms = self._clock.now_ms()
         return {
-            "GpuledgerMeasurementsStale": [
+            MEASUREMENTS_STALE: [
                 Sample(
                     labels={**self._ledger, "cluster": cluster}, value=_seconds(now_ms - self._measured_ms)
                 )
                 for cluster in self._clusters
             ],
-            "GpuledgerSourceStale": [
+            SOURCE_STALE: [
                 Sample(labels={"cluster": cluster}, value=_seconds(now_ms - seen_ms))
                 for cluster, seen_ms in self._sources.items()
             ],
-            "GpuledgerAlarm": [
+            ALARM: [
                 Sample(labels={**self._ledger, "alarm": alarm}, value=1.0)
                 for alarm in self._answers.alarms.sounding()
             ],

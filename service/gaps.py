@@ -9,7 +9,7 @@ from domain.facts import ObjectKind
 from domain.gpu_sample import GPU_METRICS, Field
 from domain.policy import Policy
 from domain.window import MS_PER_SECOND
-from service import words
+from service import features, words
 from store.embedded import Store
 
 # The kind of row that names a gap; no source of its own.
@@ -59,6 +59,22 @@ where
     and object_state.cluster in (select cluster from gpu_sample_mark where first_sample_ms < $as_of_ms)
 order by object_state.cluster, object_state.name
 """
+# One row per cluster with nodes with GPUs of whose GPU metrics no source was ever known: how many nodes.
+_WITHOUT_METRICS: Final = """
+select
+    node_capacity.cluster,
+    count(distinct node_capacity.node) as nodes
+from node_capacity
+where
+    node_capacity.start_ms < $as_of_ms
+    and coalesce(node_capacity.end_ms >= $as_of_ms, true)
+    and coalesce(node_capacity.capacity_micro_gpus, node_capacity.allocatable_micro_gpus, 1) > 0
+    and node_capacity.cluster not in (
+        select cluster from gpu_sample_mark where coalesce(first_sample_ms < $as_of_ms, true)
+    )
+group by node_capacity.cluster
+order by node_capacity.cluster
+"""
 # One row per cluster with pods whose priority classes are read and are all Kubernetes' own, which begin so.
 _ONE_PRIORITY: Final = """
 select source_mark.cluster
@@ -88,6 +104,19 @@ def rows(store: Store, as_of_ms: int, *, policy: Policy) -> list[Record]:
         gap
         for cluster in dict.fromkeys(str(row["cluster"]) for row in nodes)
         for gap in _of_nodes(cluster, [row for row in nodes if row["cluster"] == cluster])
+    ]
+    found += [
+        _gap(
+            str(row["cluster"]),
+            GPU_METRICS,
+            f"GPU metrics of its nodes ({row['nodes']} with GPUs) were never read, and are in no setting",
+            missing=features.missing(GPU_METRICS),
+            remedy=(
+                "name its dcgm-exporters, or a Prometheus that has their metrics, in gpu_metrics; if it is to"
+                " have none there is nothing to do, and no alert tells of it"
+            ),
+        )
+        for row in store.rows(_WITHOUT_METRICS, {"as_of_ms": as_of_ms})
     ]
     return found + [
         _gap(

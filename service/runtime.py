@@ -157,7 +157,10 @@ class Runtime:
     def start(self) -> Self:
         """Measure once, then serve, tick and watch."""
         try:
-            self.store.forget_unread(cluster.name for cluster in self.settings.clusters)
+            self.store.forget_unread(
+                (cluster.name for cluster in self.settings.clusters),
+                (source.cluster for source in self.settings.gpu_metrics),
+            )
             self._tick()
             self.alerting.start()
             self._server.start()

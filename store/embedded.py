@@ -155,9 +155,9 @@ class Store(Engine):
         """Where the reading of each kind of each cluster stands."""
         return [dict(mark) for mark in self.kept_rows(_MARKS)]
 
-    def forget_unread(self, watched: Iterable[str]) -> None:
-        """Forget clusters of which nothing was ever read, but for those that are watched."""
-        unread.forget_unread(self, watched)
+    def forget_unread(self, watched: Iterable[str], measured: Iterable[str] = ()) -> None:
+        """Forget what was never read and is in the settings no more; see `store.unread`."""
+        unread.forget_unread(self, watched, measured)
 
     def set_aside_counts(self) -> list[dict[str, object]]:
         """How often what was not understood, by cluster, source and reason."""

@@ -9,6 +9,7 @@ from domain.metric import Ask, Row, Sample
 NOTHING_SEEN: Final = "no activity of these GPUs was read in the window"
 SHARED_ONLY: Final = "these GPUs are shared, and nobody knows whose the activity is"
 NOTHING_HELD: Final = "no GPU was held in the window"
+NOBODY_TELLS: Final = "GPU metrics of this cluster were never read, and are in no setting"
 # Labels that a device has by itself; by any other one a figure is about pods.
 OF_DEVICES: Final = frozenset({"cluster", "gpu_model", "node", "device"})
 
@@ -42,14 +43,15 @@ def coverage(rows: Sequence[Row], ask: Ask) -> list[Sample]:
     GPU-time that was seen over GPU-time held.
 
     Args:
-        rows: columns `held` and `seen`, GPU-time; of a pod no more was seen than it held.
+        rows: columns `held` and `seen`, GPU-time; of a pod no more was seen than it held. `is_read`: GPU
+            metrics of its cluster are read, or were, or should be.
         ask: which labels to keep apart.
     """
     samples = []
     for labels, members in grouped(rows, ask.by):
         held = sum(wholes(members, "held"))
-        if held:
+        if held and any(row["is_read"] for row in members):
             samples.append(Sample(labels=labels, value=sum(wholes(members, "seen")) / held))
         else:
-            samples.append(Sample.undefined(labels, NOTHING_HELD))
+            samples.append(Sample.undefined(labels, NOBODY_TELLS if held else NOTHING_HELD))
     return samples or [Sample.undefined({}, NOTHING_HELD)]

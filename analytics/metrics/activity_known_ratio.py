@@ -21,5 +21,6 @@ METRIC = Metric(
     adds=TIME_ADDS,
     apart=TIME_APART,
     pages=(Page.WASTE, Page.SOURCES),
+    low_is_bad=True,
     rests_on_samples=True,
 )

@@ -19,5 +19,6 @@ METRIC = Metric(
     compute=part_of_capacity(productive),
     windowed=True,
     pages=(Page.CAPACITY,),
+    low_is_bad=True,
     rests_on_samples=True,
 )

@@ -36,4 +36,5 @@ METRIC = Metric(
     compute=share(NONE),
     windowed=True,
     pages=(Page.QUEUES,),
+    low_is_bad=True,
 )

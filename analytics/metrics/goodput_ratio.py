@@ -19,5 +19,6 @@ METRIC = Metric(
     compute=goodput_ratio,
     windowed=True,
     pages=(Page.WASTE, Page.CLUSTER, Page.FAIRNESS),
+    low_is_bad=True,
     rests_on_samples=True,
 )

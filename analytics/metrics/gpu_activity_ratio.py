@@ -167,5 +167,6 @@ order by cluster, node, device
     compute=utilisation,
     windowed=True,
     pages=(Page.CLUSTER,),
+    low_is_bad=True,
     rests_on_samples=True,
 )

@@ -13,7 +13,8 @@ METRIC = Metric(
     definition=(
         "Share of the GPU time held by pods in the window for which the GPU's activity was read. A reading"
         " stands until the next one, or for one step where that is more than 1.5 steps away. Pods whose"
-        " share of a card cannot be known are left out."
+        " share of a card cannot be known are left out. Undefined where GPU metrics of the cluster were never"
+        " read and are in no setting."
     ),
     source="Samples of dcgm-exporter laid on pods bound to nodes",
     sql="""\
@@ -51,7 +52,13 @@ select
     held.gang_size,
     held.node,
     held.held,
-    least(coalesce(seen.seen, 0), held.held) as seen
+    least(coalesce(seen.seen, 0), held.held) as seen,
+    held.cluster in (
+        select cluster
+        from gpu_sample_mark
+        -- A source of the settings has a mark before its first sample.
+        where coalesce(first_sample_ms < $as_of_ms, true)
+    ) as is_read
 from held
 left join seen
     on held.cluster = seen.cluster and held.pod_uid = seen.pod_uid
@@ -60,6 +67,7 @@ left join seen
     dimensions=(*DIMENSIONS, "node"),
     compute=coverage,
     adds=("held", "seen"),
+    apart=("is_read",),
     windowed=True,
     pages=(Page.CLUSTER,),
     alerts=(
@@ -76,6 +84,7 @@ left join seen
             identity=("cluster", "gpu_model"),
             hold=timedelta(minutes=15),
             window=timedelta(hours=1),
+            fine_if_undefined=True,
         ),
     ),
     rests_on_samples=True,

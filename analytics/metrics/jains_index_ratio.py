@@ -17,5 +17,6 @@ METRIC = Metric(
     dimensions=POOL_DIMENSIONS,
     compute=one_pool,
     pages=(Page.FAIRNESS,),
+    low_is_bad=True,
     shared_labels=("pool",),
 )

@@ -17,13 +17,18 @@ COLUMNS = (
     Column(key="what", title="What"),
     Column(key="value", title="Value", help="The last one beyond the limit.", number=True),
     Column(key="limit", title="Limit", number=True),
-    Column(key="since", title="Since", help="How long it has been beyond the limit.", number=True),
+    Column(
+        key="since",
+        title="Since",
+        help="How long it has been beyond the limit; of recorded data, as far as it was looked at.",
+        number=True,
+    ),
     Column(key="metric", title="Rests on", help="The metric, and how much of it was observed."),
 )
 PENDING = tuple(column for column in COLUMNS if column.key != "severity")
 HISTORY = (
     Column(key="alert", title="Alert"),
-    Column(key="what", title="What"),
+    Column(key="what", title="What", help="As it was told when it began to fire."),
     Column(key="worst", title="Worst", help="The value farthest beyond the limit.", number=True),
     Column(key="limit", title="Limit", number=True),
     Column(key="fired", title="Fired", help="In UTC.", number=True),
@@ -75,8 +80,12 @@ def verdict(firing: list[dict[str, Json]], pending: list[dict[str, Json]]) -> st
     urgent = f", {critical} of them critical" if critical else ""
     unknown = sum(bool(row["because"]) for row in firing)
     kept = f" Of {unknown} nobody knows how it is now, so they stay." if unknown else ""
+    quiet = sum(bool(row["inhibited_by"]) for row in firing)
+    said = (
+        f" {quiet} of them {'is' if quiet == 1 else 'are'} not told, as another one says it." if quiet else ""
+    )
     fires = "alert fires" if len(firing) == 1 else "alerts fire"
-    return f"{len(firing)} {fires}{urgent}.{kept}{waiting}"
+    return f"{len(firing)} {fires}{urgent}.{said}{kept}{waiting}"
 
 
 def _history(resolved: list[dict[str, Json]], window: str) -> None:
@@ -142,6 +151,8 @@ def _runbook(row: dict[str, Json]) -> str:
 def _remark(row: dict[str, Json]) -> str:
     if row["because"]:
         return f" (no data: {row['because']})"
+    if row["inhibited_by"]:
+        return f" (not told while {row['inhibited_by']} fires for the same)"
     return " (calm since, and about to resolve)" if row["fine_since"] and row["state"] == "firing" else ""
 
 

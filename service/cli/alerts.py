@@ -32,13 +32,15 @@ def _state(row: Record) -> str:
     """
     The state, and what a reader must know who takes it for a breach of this moment.
 
-    >>> _state({"state": "firing", "fine_since": None, "because": "not measured", "resolved_at": None})
+    >>> _state({"state": "firing", "fine_since": None, "because": "not measured", "inhibited_by": ""})
     'firing (no data)'
     """
     if row["state"] != "firing":
         return str(row["state"])
     if row["because"]:
         return "firing (no data)"
+    if row["inhibited_by"]:
+        return "firing (inhibited)"
     return "firing (calm)" if row["fine_since"] else "firing"
 
 
@@ -57,6 +59,7 @@ _COLUMNS = (
     field("value-of", "value_at", words.instant, wide=True),
     field("coverage", "coverage", lambda ratio: f"{ratio:.0%}", wide=True),
     field("because", "because", wide=True),
+    field("inhibited-by", "inhibited_by", wide=True),
     field("summary", "summary", wide=True),
 )
 
@@ -86,7 +89,7 @@ def alerts(  # noqa: PLR0913 (each parameter is an option)
 
     A running serve evaluates them at each measurement, whether Prometheus does so too or not. VALUE is the
     last one beyond the threshold. `firing (calm)`: no value breached lately, and it will resolve; `firing (no
-    data)`: nobody knows, so it stays.
+    data)`: nobody knows, so it stays; `firing (inhibited)`: another one fires for the same and is told.
     """
     check_format(output)
     question = ReportQuestion(

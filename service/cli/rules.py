@@ -31,7 +31,8 @@ def rules(
         typer.Option(
             "--format",
             help=(
-                "A rule file; the same as a PrometheusRule for the operator; a ServiceMonitor; or an example"
+                "A rule file; the same as a PrometheusRule for the operator; a ServiceMonitor, with its"
+                " Service; or an example"
                 " of Alertmanager's configuration, with the rules of inhibition."
             ),
         ),
@@ -86,12 +87,12 @@ def _written(
 ) -> str:
     from alerts.declared import declared
     from alerts.inhibition import configuration
-    from alerts.operator import prometheus_rule, service_monitor
+    from alerts.operator import prometheus_rule, scraping
     from alerts.rules import rules_file
     from analytics.metrics import REGISTRY
 
     if as_format is Format.SERVICE_MONITOR:
-        return service_monitor()
+        return scraping()
     if as_format is Format.ALERTMANAGER:
         return configuration(declared(REGISTRY))
     settings = given.settings()

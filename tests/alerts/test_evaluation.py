@@ -128,7 +128,20 @@ def test_what_is_not_known_keeps_the_alert_for_as_long_as_it_is_not(
     alerts = evaluated(alerts, 200, [wait(100)])
     assert (only(alerts).standing.state, only(alerts).because) == (State.FIRING, "")
     alerts = evaluated(alerts, 201, [wait(100)])
-    assert (only(alerts).standing.state, only(alerts).ends_ms) == (State.RESOLVED, 201 * MINUTE + 7)
+    for minute in (201, 202, 203):
+        # When it ended is told again and again, and is the same each time.
+        assert (only(alerts).standing.state, only(alerts).ends_ms) == (State.RESOLVED, 201 * MINUTE + 7)
+        alerts = evaluated(alerts, minute + 1, [wait(100)])
+
+
+def test_what_was_worst_is_that_of_one_time_only() -> None:
+    alerts = fired(wait(900))
+    for minute in (3, 4):
+        alerts = evaluated(alerts, minute, [wait(0)])
+    assert (only(alerts).standing.state, only(alerts).worst_value) == (State.RESOLVED, 900)
+    for minute in (5, 6, 7):
+        alerts = evaluated(alerts, minute, [wait(400)])
+    assert (only(alerts).standing.state, only(alerts).worst_value) == (State.FIRING, 400)
 
 
 def test_what_is_not_known_begins_no_alert() -> None:

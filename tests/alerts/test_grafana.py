@@ -59,6 +59,55 @@ def test_labels_and_variables_of_a_panel_exist() -> None:
             assert metric.definition in panel["description"]
 
 
+def panel_of(name: str) -> dict[str, Any]:
+    panel: dict[str, Any]
+    (panel,) = [one for one in PANELS if one["title"] == REGISTRY[name].title]
+    return panel
+
+
+def shown(name: str) -> str:
+    return str(panel_of(name)["targets"][0]["expr"])
+
+
+def test_every_question_goes_to_the_prometheus_that_the_dashboard_was_told() -> None:
+    """No placeholder that only an import by hand fills: a provisioned file is taken as it is."""
+    for dashboard in DASHBOARDS.values():
+        first, *labels = dashboard["templating"]["list"]
+        assert (first["name"], first["type"], first["query"]) == ("datasource", "datasource", "prometheus")
+        asked = [*labels, *dashboard["panels"], *(one["targets"][0] for one in dashboard["panels"])]
+        assert {one["datasource"]["uid"] for one in asked} == {"${datasource}"}
+        assert "__inputs" not in dashboard
+
+
+def test_a_panel_shows_the_worst_in_the_metrics_own_unit_and_leads_to_the_page() -> None:
+    # Series are in base units: an hour is 3,600 s, a thousand GPU-hours are 3,600,000 GPU-seconds.
+    assert shown("fairness_debt_gpu_hours").endswith(") / 3600)")
+    assert shown("restarts_per_1000_gpu_hours").endswith(f" / {1 / 3_600_000:.17g})")
+    assert "/" not in shown("held_gpus")
+    # Where little is bad the lowest are the worst: as declared, or as its alert says.
+    for low in ("goodput_ratio", "gpu_activity_ratio", "gpu_sample_coverage_ratio", "queue_cap_seconds"):
+        assert shown(low).startswith("bottomk(20, max by "), low
+    for high in ("wastage_ratio", "starvation_index_seconds", "preemptions_total"):
+        assert shown(high).startswith("topk(20, "), high
+    units = {
+        name: panel_of(name)["fieldConfig"]["defaults"]["unit"]
+        for name in ("goodput_ratio", "starvation_index_seconds", "held_gpus")
+    }
+    assert units == {
+        "goodput_ratio": "percentunit", "starvation_index_seconds": "s", "held_gpus": "short",
+    }  # fmt: skip
+    (link,) = panel_of("starvation_index_seconds")["fieldConfig"]["defaults"]["links"]
+    assert link["url"] == "https://gpu.example/home?" + "&".join(
+        f"{label}=${{__field.labels.{label}}}" for label in ("cluster", "queue", "service_class")
+    )
+
+
+def test_a_panel_names_every_alert_of_its_metric() -> None:
+    said = panel_of("budget_burned_ratio")["description"]
+    assert said.endswith(" Alerts: GpuHourBudgetNearlyBurned, GpuHourBudgetBurned.")
+    assert panel_of("fragmented_gpus")["description"].endswith(" Alert: GpuFragmented.")
+
+
 def test_dashboards_and_panels_have_identities_that_stay() -> None:
     for name, dashboard in DASHBOARDS.items():
         assert name == f"{dashboard['uid']}.json"

@@ -10,6 +10,8 @@ from typing import Any, Final
 import pytest
 import yaml
 
+from service.settings import Settings
+
 DEPLOY = Path(__file__).parents[2] / "deploy"
 ACCEPTED = yaml.safe_load((Path(__file__).parent / "accepted_fields.yaml").read_text(encoding="utf-8"))
 _DURATION = "(0|([0-9]+y)?([0-9]+w)?([0-9]+d)?([0-9]+h)?([0-9]+m)?([0-9]+s)?([0-9]+ms)?)"
@@ -110,6 +112,17 @@ def test_what_is_not_accepted_is_told_with_its_place(change: dict[str, Any], tol
     spec = {"selector": {}, "endpoints": [], **change}
     assert list(wrong(spec, ACCEPTED["ServiceMonitor"]["spec!"], "spec")) == [told]
     assert list(wrong({}, {"a!": "text"}, "spec")) == ["spec.a: missing"]
+
+
+def test_the_service_leads_to_the_port_that_is_scraped_and_its_secret_is_said_to_be_optional() -> None:
+    text = (DEPLOY / "prometheus/servicemonitor.yaml").read_text(encoding="utf-8")
+    service, monitor = yaml.safe_load_all(text)
+    (port,), (endpoint,) = service["spec"]["ports"], monitor["spec"]["endpoints"]
+    assert (port["name"], port["port"]) == (endpoint["port"], Settings().server.port)
+    assert service["metadata"]["labels"].items() >= monitor["spec"]["selector"]["matchLabels"].items()
+    remark = text.partition("apiVersion")[0]
+    assert endpoint["authorization"]["credentials"]["name"] in remark
+    assert "take `authorization` out" in remark
 
 
 def test_a_rule_records_or_alerts() -> None:

@@ -301,11 +301,11 @@ def test_a_limit_that_nobody_measured_is_unknown() -> None:
     assert (reading.breaches, reading.limit) == (None, None)
 
 
-# Where nothing waits, grows or is attempted the metric is undefined, and all is well. Of every other rule an
-# undefined value says that nobody knows.
+# Where nothing waits, grows, is attempted or held, or nobody is to tell of it, the metric is undefined, and
+# all is well. Of every other rule an undefined value says that nobody knows.
 FINE_IF_UNDEFINED = {
-    "GpuPreemptionStorm", "GpuQueueCapSoon", "GpuQueueWaitBroken", "GpuQueueWaitP99TooLong",
-    "GpuRestartStorm",
+    "GpuMetricsMissing", "GpuPreemptionStorm", "GpuQueueCapSoon", "GpuQueueWaitBroken",
+    "GpuQueueWaitP99TooLong", "GpuRestartStorm",
 }  # fmt: skip
 
 

@@ -12,7 +12,7 @@ def alert(at: str, **changes: Json) -> Json:
         "labels": {"cluster": "north", "queue": "nlp-batch", "service_class": "batch"},
         "metric": "starvation_index_seconds", "unit": "seconds", "value": 4200.0, "worst_value": 4300.0,
         "threshold": 3600.0, "coverage": 0.97, "active_at": at, "fired_at": at, "resolved_at": None,
-        "value_at": at, "fine_since": None, "because": "",
+        "value_at": at, "fine_since": None, "because": "", "inhibited_by": "",
         "summary": "batch in queue nlp-batch of north: somebody waits for 1h 10m 0s",
         "description": "The longest wait at this moment is 1h 10m 0s, the target of batch is 1h 0m 0s.",
         "dashboard_url": "https://gpu.example/tools/fair/queues?cluster=north&queue=nlp-batch",
@@ -34,7 +34,7 @@ def alerts(at: str) -> list[Json]:
     calm: Json = {"fine_since": at, "summary": "sweeps waited for 2d 0h 0m 0s"}
     return [
         alert(at, **stale),
-        alert(at),
+        alert(at, inhibited_by="GpuledgerSourceStale"),
         alert(at, **silent),
         alert(at, **calm),
         alert(at, **pending),

@@ -26,7 +26,8 @@ def test_what_fires_stands_first_with_its_value_its_limit_and_links_that_hold_be
     assert not app.exception
     shown = words(app)
     for expected in (
-        "4 alerts fire, 1 of them critical. Of 1 nobody knows how it is now, so they stay.",
+        "4 alerts fire, 1 of them critical. 1 of them is not told, as another one says it.",
+        "Of 1 nobody knows how it is now, so they stay.",
         "1 more may follow.",
         "▲ critical",
         "somebody waits for 1h 10m 0s",
@@ -39,6 +40,7 @@ def test_what_fires_stands_first_with_its_value_its_limit_and_links_that_hold_be
         "gpuledger itself",
         "nobody knows of south (no data: cluster south is not read in time)",
         "sweeps waited for 2d 0h 0m 0s (calm since, and about to resolve)",
+        "(not told while GpuledgerSourceStale fires for the same)",
         "Pending: beyond the limit, and not yet for long enough",
         "Resolved, last 7 d",
         "**Look at**",

@@ -21,7 +21,7 @@ OTHERWISE = {
     "preemptible_classes": "its type is its range",
     "protected_classes": "its type is its range",
     "gpu_hour_budgets": "each of its numbers is checked",
-    "alert_limits": "each is a number",
+    "alert_limits": "each is a number of at least 0",
     "money_budgets": "each of its numbers is checked",
     "budget_zone": "its type is its range",
     "serving_workloads": "any pattern is one",
@@ -78,7 +78,8 @@ def test_a_number_is_no_less_than_its_least(name: str) -> None:
             r"policy\.money_budgets\.nlp\.day = -1.0: expected one of",
         ),
         ({"gpu_hour_budgets": {"nlp": {"day": 0.0}}}, r"policy\.gpu_hour_budgets\.nlp\.day = 0"),
-        ({"alert_limits": {"GpuIdle": nan}}, r"policy\.alert_limits\.GpuIdle = nan: expected a number"),
+        ({"alert_limits": {"GpuIdle": nan}}, r"policy\.alert_limits\.GpuIdle = nan: expected a number of"),
+        ({"alert_limits": {"GpuIdle": -1.0}}, r"policy\.alert_limits\.GpuIdle = -1.0: .* at least 0"),
         ({"buy_days": 8}, r"policy\.buy_days = 8: expected at most buy_of_days, which is 7"),
         (
             {"scheduler_stalled_after": timedelta(days=8)},

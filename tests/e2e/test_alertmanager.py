@@ -2,8 +2,8 @@
 What an Alertmanager that goes away, and a ledger that dies, make of an alert: nothing false.
 
 Without Prometheus: the real component against Debian's Alertmanager, in real time; once with the real three
-minutes. With Prometheus: the played sample, twenty times as fast; once sent again every 3 s instead of every
-minute and away for 9 s instead of three minutes, and once with the real ones.
+minutes. With Prometheus: a sample, with lengths of rules twenty times as short; once sent again every 3 s
+instead of every minute and away for 9 s instead of three minutes, and once with the real ones.
 """
 
 import signal
@@ -38,10 +38,15 @@ LABELS: Final = IDENTITY | {"alertname": "GpuQueueWaitTooLong"}
 MINUTE_MS: Final = 60_000
 
 
-def wait_for(look: Callable[[], object], seconds: float, what: str) -> None:
-    deadline = time.monotonic() + seconds
+# Nobody waits so long but for what does not come: on a machine with six times the load that it can bear a
+# sample that is played takes as much longer, for it waits until it is measured.
+PATIENCE_SECONDS: Final = 600
+
+
+def wait_for(look: Callable[[], object], what: str) -> None:
+    deadline = time.monotonic() + PATIENCE_SECONDS
     while not look():
-        assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
+        assert time.monotonic() < deadline, f"not within {PATIENCE_SECONDS} s: {what}"
         time.sleep(0.2)
 
 
@@ -102,7 +107,7 @@ def out_and_back(tmp_path: Path, told: Receiver, *, away_seconds: float, **lengt
         books = here.enter_context(ledger(file, url, **lengths))
         books.measured(400.0)
         books.measured(460.0, minutes=1)
-        wait_for(lambda: told.statuses(**LABELS) == ["firing"], 60, "it fires")
+        wait_for(lambda: told.statuses(**LABELS) == ["firing"], "it fires")
         began = only(running)["startsAt"]
 
         first.close()
@@ -111,25 +116,25 @@ def out_and_back(tmp_path: Path, told: Receiver, *, away_seconds: float, **lengt
             books.measured(500.0, minutes=0.1)
             time.sleep(min(1.0, away_seconds / 4))
         running = stack.enter_context(alertmanager(tmp_path / "am", port, told))
-        wait_for(lambda: running.alerts(**LABELS), 120, "it is told again")
+        wait_for(lambda: running.alerts(**LABELS), "it is told again")
         assert only(running)["startsAt"] == began
 
         here.close()
         ends = only(running)["endsAt"]
         books = stack.enter_context(ledger(file, url, **lengths))
-        wait_for(lambda: only(running)["endsAt"] > ends, 60, "the new process tells it again")
+        wait_for(lambda: only(running)["endsAt"] > ends, "the new process tells it again")
         assert only(running)["startsAt"] == began
         assert told.statuses(**LABELS) == ["firing"]
 
         books.measured(0.0, minutes=1)
         books.measured(0.0, minutes=6)
-        wait_for(lambda: told.statuses(**LABELS) == ["firing", "resolved"], 60, "it ends")
+        wait_for(lambda: told.statuses(**LABELS) == ["firing", "resolved"], "it ends")
         assert len({alert["fingerprint"] for alert in told.told(**LABELS)}) == 1
         # Its messages leave out the zeros at the end of a second's parts, its API does not.
         assert {parse_instant(alert["startsAt"]) for alert in told.told(**LABELS)} == {began}
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(1800)
 def test_an_alertmanager_and_a_ledger_that_were_away_resolve_nothing_and_make_no_second_identity(
     tmp_path: Path,
 ) -> None:
@@ -139,26 +144,26 @@ def test_an_alertmanager_and_a_ledger_that_were_away_resolve_nothing_and_make_no
 
 
 @pytest.mark.long
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1800)
 def test_an_alertmanager_that_was_away_for_three_minutes_resolves_nothing(tmp_path: Path) -> None:
     with receiver() as told:
         out_and_back(tmp_path, told, away_seconds=180)
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(1800)
 def test_a_dead_ledger_is_missed_within_four_messages_and_resolves_nothing_over_a_weekend(
     tmp_path: Path,
 ) -> None:
-    """It is stopped here, which tells an Alertmanager as little as a kill does."""
+    """It is stopped here, which tells an Alertmanager as little as a kill does (test_killed_ledger.py)."""
     (port,) = free_ports(1)
     watchdog = {"alertname": WATCHDOG}
     with receiver() as told, alertmanager(tmp_path / "am", port, told) as running:
         with ledger(tmp_path / "s.duckdb", running.url, resend="1s") as books:
             books.measured(400.0)
             books.measured(460.0, minutes=1)
-            wait_for(lambda: told.statuses(**LABELS) == ["firing"], 60, "it fires")
-            wait_for(lambda: told.statuses(**watchdog) == ["firing"], 60, "the watchdog is there")
-        wait_for(lambda: told.statuses(**watchdog) == ["firing", "resolved"], 60, "the watchdog is missed")
+            wait_for(lambda: told.statuses(**LABELS) == ["firing"], "it fires")
+            wait_for(lambda: told.statuses(**watchdog) == ["firing"], "the watchdog is there")
+        wait_for(lambda: told.statuses(**watchdog) == ["firing", "resolved"], "the watchdog is missed")
         assert told.statuses(**LABELS) == ["firing"]
         two_days_ms = 2 * 24 * 60 * MINUTE_MS
         assert only(running)["endsAt"] > SystemClock().now_ms() + two_days_ms
@@ -171,7 +176,7 @@ NLP: Final = {
 
 
 @pytest.mark.long
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(3600)
 @pytest.mark.parametrize(("resend_seconds", "away_seconds"), [(3, 9), (60, 180)], ids=["scaled", "real"])
 def test_with_prometheus_an_outage_resolves_nothing_and_a_dead_ledger_is_told_and_nothing_else(
     resend_seconds: int, away_seconds: float, tmp_path: Path
@@ -187,14 +192,14 @@ def test_with_prometheus_an_outage_resolves_nothing_and_a_dead_ledger_is_told_an
         stack.enter_context(watching)
         options = ["--sample", "small", "--play", str(SPEED)]
         playing = stack.enter_context(demo(tmp_path, *options, at=at, ready_seconds=240))
-        wait_for(lambda: told.statuses(**NLP) == ["firing"], 150, "it fires")
+        wait_for(lambda: told.statuses(**NLP) == ["firing"], "it fires")
         # Before it was up it was missed, too.
         absent = {"alertname": "GpuledgerMeasurementsAbsent"}
-        wait_for(lambda: told.statuses(**absent)[-1:] != ["firing"], 60, "it is not missed any more")
+        wait_for(lambda: told.statuses(**absent)[-1:] != ["firing"], "it is not missed any more")
         # Killed while the breach lasts: nobody can end anything in order.
         playing.process.send_signal(signal.SIGKILL)
         [alert] = running.alerts(**NLP)
-        wait_for(lambda: told.statuses(**absent)[-1:] == ["firing"], 120, "the ledger is missed")
+        wait_for(lambda: told.statuses(**absent)[-1:] == ["firing"], "the ledger is missed")
         # For longer than any window, hold and stay of the alert, a twentieth of which is 63 s.
         began = parse_instant(alert["startsAt"])
         _still_the_same(running, told, began, seconds=70)
@@ -202,8 +207,47 @@ def test_with_prometheus_an_outage_resolves_nothing_and_a_dead_ledger_is_told_an
         first.close()
         time.sleep(away_seconds)
         running = stack.enter_context(alertmanager(tmp_path / "am", port, told))
-        wait_for(lambda: running.alerts(**NLP) and running.alerts(**absent), 120, "both are told again")
+        wait_for(lambda: running.alerts(**NLP) and running.alerts(**absent), "both are told again")
         _still_the_same(running, told, began, seconds=10)
+
+
+# At its end the small sample stands still: what interactive work has waited there stays past the target.
+P99: Final = {
+    "alertname": "GpuQueueWaitP99TooLong", "service_class": "interactive",
+    "queue": "nlp", "cluster": "sample",
+}  # fmt: skip
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize(("resend_seconds", "away_seconds"), [(3, 9), (60, 180)], ids=["scaled", "real"])
+def test_with_prometheus_an_outage_while_a_breach_lasts_and_the_ledger_lives_resolves_nothing(
+    resend_seconds: int, away_seconds: float, tmp_path: Path
+) -> None:
+    (port,) = free_ports(1)
+    at = Addresses.free()
+    with receiver() as told, ExitStack() as stack:
+        first = stack.enter_context(ExitStack())
+        running = first.enter_context(alertmanager(tmp_path / "am", port, told))
+        stack.enter_context(demo(tmp_path, "--sample", "small", at=at))
+        watching = prometheus(tmp_path, at, running.url, speed=SPEED, resend_seconds=resend_seconds)
+        stack.enter_context(watching)
+        wait_for(lambda: told.statuses(**P99) == ["firing"], "it fires")
+        [before] = running.alerts(**P99)
+        first.close()
+        time.sleep(away_seconds)
+        running = stack.enter_context(alertmanager(tmp_path / "am", port, told))
+        wait_for(lambda: running.alerts(**P99), "it is told again")
+        # For longer than it waits before it says what is new.
+        for _ in range(10):
+            [after] = running.alerts(**P99)
+            assert [after[name] for name in ("startsAt", "fingerprint")] == [
+                before[name] for name in ("startsAt", "fingerprint")
+            ]
+            # Nothing silences it: an end of it would have been told.
+            assert after["status"]["inhibitedBy"] == []
+            assert told.statuses(**P99) == ["firing"]
+            time.sleep(1)
 
 
 def _still_the_same(running: Alertmanager, told: Receiver, began: int, *, seconds: int) -> None:

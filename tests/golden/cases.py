@@ -81,6 +81,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
         "engine": True,
         "micro_gpus": MICRO_PER_GPU,
     },
+    "gpu_sample_mark": {"source": "exporter/n1"},
     "observed_stretch": {"kind": "GPU metrics", "source": "exporter/n1", "node": "n1"},
     "gpu_hour": {"node": "n1", "device": "GPU-0", "gpu_model": "A100"},
     "transition": {"uid": "p", "kind": "Pod"},

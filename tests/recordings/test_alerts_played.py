@@ -80,7 +80,6 @@ OF_CITY = {
     "GpuHourBudgetBurned",
     "GpuHourBudgetNearlyBurned",
     "GpuInteractiveReserveShort",
-    "GpuMetricsMissing",
     "GpuPhantomReservation",
     "GpuPreemptionStorm",
     "GpuProtectionBroken",

@@ -26,6 +26,11 @@ def kubeconfig(folder: Path, url: str) -> Path:
     return file
 
 
+def alerts(url: str) -> list[str]:
+    rows = requests.get(f"{url}/api/v1/alerts", timeout=60).json()["rows"]
+    return [row["alert"] for row in rows]
+
+
 def test_a_pod_of_a_watched_cluster_reaches_the_api_and_all_ends_when_told(tmp_path: Path) -> None:
     with FakeCluster() as cluster:
         cluster.serve(PODS)
@@ -55,5 +60,9 @@ def test_a_pod_of_a_watched_cluster_reaches_the_api_and_all_ends_when_told(tmp_p
             assert [row["kind"] for row in sources if row["stale"]] == []
             depth = requests.get(f"{runtime.url}/api/v1/metrics/queue_depth_workloads", timeout=60).json()
             assert depth["coverage"] == 1.0
+            # While a measurement takes its time, alerts about the ledger itself are evaluated all the same.
+            with runtime._measuring:
+                runtime.alarms.sound("disk_full", "make room")
+                until(lambda: "GpuledgerAlarm" in alerts(runtime.url), pause=ASKS_EVERY_SECONDS)
     names = [thread.name for thread in threading.enumerate()]
     assert [name for name in names if name.startswith(("collector/", "north/", "api"))] == []

@@ -11,6 +11,7 @@ from domain.gpu_sample import GPU_METRICS
 from domain.policy import Policy
 from domain.tenant import Tenancy
 from domain.window import MS_PER_SECOND, FixedClock
+from service import features
 from service.answers import Answers
 from service.cli.doctor import source_findings
 from service.cli.finding import Verdict
@@ -87,6 +88,26 @@ def test_late_nodes_are_named_worst_first_with_what_to_do_and_the_rest_is_counte
     # The source itself was read in time: a lag of its own does not show who is silent behind it.
     [source] = [row for row in rows if row["kind"] == GPU_METRICS]
     assert source["state"] == "read"
+
+
+def test_a_cluster_of_which_nobody_tells_is_said_so_once_until_a_source_is_named(tmp_path: Path) -> None:
+    settings = load_settings(overrides={"store.data_dir": tmp_path})
+    store = site(nodes=2)
+    answers = Answers(store, Tenancy(), Policy(), FixedClock(at(1)))
+    [gap] = [row for row in answers.sources().rows if "GPU metrics" in row["source"]]
+    assert (gap["kind"], gap["missing"]) == ("gap", features.missing(GPU_METRICS))
+    [told] = [one for one in source_findings([gap], settings) if "GPU metrics" in one.text]
+    assert (told.verdict, "2 with GPUs" in told.text) == (Verdict.WARNING, True)
+    assert "gpu_metrics" in told.remedy
+    store.mark_samples("east", {"prometheus": Read(until_ms=0, seen_ms=0, error="no answer")})
+    assert [row["kind"] for row in answers.sources().rows] == [GPU_METRICS]
+    # Named no more, and never read: it is said again.
+    store.forget_unread(["east"], ["west"])
+    assert [row["kind"] for row in answers.sources().rows] == ["gap"]
+    read_of(store, "n0", minutes=0)
+    store.forget_unread([], [])
+    assert {row["source"] for row in answers.sources().rows} == {"prometheus", "nodes without samples"}
+    store.close()
 
 
 @pytest.mark.parametrize(("minutes", "late"), [(16, 0.0), (17, 1.0)])

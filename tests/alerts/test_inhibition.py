@@ -1,0 +1,38 @@
+"""Which alert is not told while which other one fires: as Alertmanager does it by our rules."""
+
+from typing import Final
+
+from alerts.declared import declared
+from alerts.inhibition import Labels, inhibited_by, inhibitions
+from analytics.metrics import REGISTRY
+
+RULES: Final = inhibitions(declared(REGISTRY))
+
+
+def alert(name: str, **labels: str) -> Labels:
+    return {"alertname": name, **labels}
+
+
+def of_queue(name: str, queue: str, cluster: str = "east") -> Labels:
+    return alert(name, cluster=cluster, queue=queue, service_class="batch")
+
+
+def test_what_is_said_louder_of_the_same_is_not_told_and_what_is_of_another_is() -> None:
+    louder = [of_queue("GpuQueueWaitTooLong", "red")]
+    assert inhibited_by(of_queue("GpuQueueWaitP99TooLong", "red"), louder, RULES) == ["GpuQueueWaitTooLong"]
+    assert inhibited_by(of_queue("GpuQueueWaitP99TooLong", "blue"), louder, RULES) == []
+    assert inhibited_by(of_queue("GpuQueueWaitTooLong", "red"), louder, RULES) == []
+    # To Alertmanager a label without a value is none: that of work in no queue.
+    none = [alert("GpuQueueWaitTooLong", cluster="east", service_class="batch")]
+    assert inhibited_by(of_queue("GpuQueueWaitP99TooLong", ""), none, RULES) == ["GpuQueueWaitTooLong"]
+
+
+def test_a_stale_cluster_silences_its_own_alerts_and_those_that_rest_on_all() -> None:
+    stale = [alert("GpuledgerSourceStale", cluster="east")]
+    waits = [of_queue("GpuQueueWaitTooLong", "red", cluster) for cluster in ("east", "west")]
+    assert [inhibited_by(one, stale, RULES) for one in waits] == [["GpuledgerSourceStale"], []]
+    budget = alert("GpuHourBudgetBurned", team="nlp", period="day")
+    assert inhibited_by(budget, stale, RULES) == ["GpuledgerSourceStale"]
+    assert inhibited_by(stale[0], stale, RULES) == []
+    unmeasured = [alert("GpuledgerMeasurementsStale")]
+    assert [inhibited_by(one, unmeasured, RULES) for one in waits] == [["GpuledgerMeasurementsStale"]] * 2
