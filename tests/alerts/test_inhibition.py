@@ -34,5 +34,6 @@ def test_a_stale_cluster_silences_its_own_alerts_and_those_that_rest_on_all() ->
     budget = alert("GpuHourBudgetBurned", team="nlp", period="day")
     assert inhibited_by(budget, stale, RULES) == ["GpuledgerSourceStale"]
     assert inhibited_by(stale[0], stale, RULES) == []
-    unmeasured = [alert("GpuledgerMeasurementsStale")]
-    assert [inhibited_by(one, unmeasured, RULES) for one in waits] == [["GpuledgerMeasurementsStale"]] * 2
+    unmeasured = [alert("GpuledgerMeasurementsStale", ledger="one", cluster="west")]
+    assert [inhibited_by(one, unmeasured, RULES) for one in waits] == [[], ["GpuledgerMeasurementsStale"]]
+    assert inhibited_by(budget, unmeasured, RULES) == ["GpuledgerMeasurementsStale"]
