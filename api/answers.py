@@ -1,6 +1,6 @@
 """What the API needs somebody to answer: the questions and the shapes of their answers."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -9,6 +9,7 @@ from typing import Any, Protocol, TypeAlias
 
 from analytics.chargeback.month_statement import MonthStatement
 from analytics.describe import looks_back
+from analytics.over_time import Instants
 from domain.checkpoint import CheckpointReport
 from domain.metric import Metric, Sample
 from domain.view import View
@@ -16,6 +17,9 @@ from domain.window import MS_PER_SECOND, format_instant
 
 Record: TypeAlias = dict[str, Any]
 Filters: TypeAlias = Mapping[str, tuple[str, ...]]
+
+# What a viewer shares with others at an instant; None is everything.
+Views: TypeAlias = Callable[[int], View | None]
 
 _UNIT_SECONDS = (("w", 604_800), ("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1))
 
@@ -35,6 +39,10 @@ class SourceState(StrEnum):
     NOT_PERMITTED = "not_permitted"
     NOT_INSTALLED = "not_installed"
     SET_ASIDE_ONLY = "set_aside_only"
+
+
+def whole_view(_at_ms: int) -> None:
+    """Of whoever sees all teams."""
 
 
 def format_length(length: timedelta) -> str:
@@ -109,16 +117,7 @@ class MetricAnswer:
     def document(self) -> Record:
         """As the API gives it in JSON."""
         return self._head() | {
-            "rows": [
-                {
-                    "labels": dict(row.labels),
-                    "value": row.value,
-                    "lower_bound": row.lower_bound,
-                    "few": row.few,
-                    "undefined_because": row.undefined_because or None,
-                }
-                for row in self.rows
-            ],
+            "rows": [sample_record(row) for row in self.rows],
         }
 
     def _head(self) -> Record:
@@ -130,6 +129,36 @@ class MetricAnswer:
             "coverage": self.coverage,
             "hints": list(self.hints),
         }
+
+
+def sample_record(sample: Sample) -> Record:
+    """A value with its labels, as the API gives it in JSON."""
+    return {
+        "labels": dict(sample.labels),
+        "value": sample.value,
+        "lower_bound": sample.lower_bound,
+        "few": sample.few,
+        "undefined_because": sample.undefined_because or None,
+    }
+
+
+def range_record(answers: Sequence[MetricAnswer], step: timedelta) -> Record:
+    """A metric at many instants: each row says of which instant it is, and how much was observed."""
+    first, last = answers[0], answers[-1]
+    return {
+        "metric": last.metric,
+        "unit": last.unit,
+        "start": format_instant(first.as_of_ms),
+        "end": format_instant(last.as_of_ms),
+        "step": format_length(step),
+        "window": format_length(last.window) if last.window else None,
+        "hints": list(last.hints),
+        "rows": [
+            {"as_of": format_instant(answer.as_of_ms), "coverage": answer.coverage, **sample_record(row)}
+            for answer in answers
+            for row in answer.rows
+        ],
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,7 +216,9 @@ def flat_rows(document: Record) -> list[Record]:
         "metric": ("metric", "unit", "as_of", "window", "coverage"),
         "billing": ("month", "currency", "coverage"),
     }
-    head = {key: document[key] for kind, keys in heads.items() if kind in document for key in keys}
+    # A range of instants has what differs between them in its rows.
+    given = {key for kind, keys in heads.items() if kind in document for key in keys} & document.keys()
+    head = {key: document[key] for keys in heads.values() for key in keys if key in given}
     flat = []
     for row in document["rows"]:
         # Of a value they say whose it is; of a metric's declaration they are a list of names.
@@ -223,6 +254,11 @@ class Answers(Protocol):
 
     def metric(self, name: str, question: Question) -> MetricAnswer:
         """The values of one metric."""
+
+    def metric_at(
+        self, name: str, question: Question, instants: Instants, views: Views = whole_view
+    ) -> Sequence[MetricAnswer]:
+        """The same at each of many instants, oldest first, by what is seen then; the last has the hints."""
 
     def workloads(self, question: ListQuestion) -> Listing:
         """A page of workloads."""

@@ -5,12 +5,13 @@ A statement has teams, projects, users and queues, and no workload. Lists and de
 what other answers tell of single ones, are left out.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import Final
 
 from analytics.chargeback.month_statement import MonthStatement
+from analytics.over_time import Instants
 from api.answers import (
     Answers,
     Filters,
@@ -20,6 +21,8 @@ from api.answers import (
     Question,
     Record,
     ReportQuestion,
+    Views,
+    whole_view,
 )
 from domain.checkpoint import CheckpointReport
 from domain.metric import Metric
@@ -43,6 +46,12 @@ class FinanceAnswers:
     def metric(self, name: str, question: Question) -> MetricAnswer:
         """All teams: no metric has a workload for a label."""
         return self._all.metric(name, question)
+
+    def metric_at(
+        self, name: str, question: Question, instants: Instants, views: Views = whole_view
+    ) -> Sequence[MetricAnswer]:
+        """All teams, as at one instant."""
+        return self._all.metric_at(name, question, instants, views)
 
     def workloads(self, question: ListQuestion) -> Listing:
         """None, with the reason."""

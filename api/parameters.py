@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from starlette.datastructures import QueryParams
 
+from analytics.over_time import Instants
 from api.answers import ListQuestion, Question, ReportQuestion
 from domain.errors import UsageError
 from domain.metric import DIMENSIONS, FILTERS
@@ -85,6 +86,19 @@ RESOURCE = Parameter(
     many=True,
 )
 
+START = Parameter(
+    name="start",
+    description="The first instant of a range.",
+    schema={"type": "string", "format": "date-time"},
+)
+END = Parameter(
+    name="end",
+    description="The instant up to which a range goes, itself included where a step meets it. Default: now.",
+    schema={"type": "string", "format": "date-time"},
+)
+STEP = Parameter(name="step", description="How far the instants of a range are apart, for example 5m.")
+
+RANGE_PARAMETERS = (START, END, STEP, WINDOW, BY, *FILTER_PARAMETERS, POPULATION, RESOURCE)
 METRIC_PARAMETERS = (AS_OF, WINDOW, BY, *FILTER_PARAMETERS, POPULATION, RESOURCE)
 REPORT_PARAMETERS = (AS_OF, WINDOW, *FILTER_PARAMETERS)
 LINE_FILTERS = ("kind", "cluster", "team", "project", "user", "queue", "gpu_model", "model")
@@ -133,10 +147,25 @@ def check_known(query: QueryParams, parameters: Sequence[Parameter]) -> None:
             raise UsageError(message)
 
 
-def as_of(query: QueryParams) -> int | None:
+def as_of(query: QueryParams, name: str = "as_of") -> int | None:
     """The instant asked for, None for "now"."""
     # A plus sign in a query is a blank; a zone of +01:00 written without escaping means the plus.
-    return _one(query, "as_of", lambda text: parse_instant(text.replace(" ", "+")))
+    return _one(query, name, lambda text: parse_instant(text.replace(" ", "+")))
+
+
+def instants(query: QueryParams, now_ms: int) -> Instants:
+    """
+    The instants that a range was asked for.
+
+    Raises:
+        UsageError: start or step is missing, or they give no instant.
+    """
+    start_ms, step = as_of(query, START.name), _one(query, STEP.name, _duration)
+    if start_ms is None or step is None:
+        message = "a range needs start and step: expected for example start=2026-03-01T00:00:00Z&step=1h"
+        raise UsageError(message)
+    end_ms = as_of(query, END.name)
+    return Instants.between(start_ms, now_ms if end_ms is None else end_ms, step // timedelta(milliseconds=1))
 
 
 def metric_question(query: QueryParams) -> Question:

@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TypeAlias
 
 from starlette.requests import Request
 
 from api import parameters
-from api.answers import Answers, Listing, Record, metric_record
+from api.answers import Answers, Listing, Record, metric_record, range_record
 from api.formats import DOCUMENT_FORMATS, TABLE_FORMATS, Format
 from api.parameters import Parameter
 from api.reports import REPORTS
@@ -48,6 +49,17 @@ def _metric(answers: Answers, request: Request) -> Record | None:
     question = parameters.metric_question(request.query_params)
     parameters.check_labels(question.by or (), (*metric.dimensions, *metric.extra_labels))
     return answers.metric(name, question).document()
+
+
+def _metric_range(answers: Answers, request: Request) -> Record | None:
+    name = request.path_params["name"]
+    metric = answers.registry().get(name)
+    if metric is None:
+        return None
+    question = parameters.metric_question(request.query_params)
+    parameters.check_labels(question.by or (), (*metric.dimensions, *metric.extra_labels))
+    instants = parameters.instants(request.query_params, answers.as_of_ms(None))
+    return range_record(answers.metric_at(name, question, instants), timedelta(milliseconds=instants.step_ms))
 
 
 def _workloads(answers: Answers, request: Request) -> Record:
@@ -130,6 +142,15 @@ ROUTES = (
         schema="MetricAnswer",
         answer=_metric,
         parameters=parameters.METRIC_PARAMETERS,
+        path_parameter="name",
+    ),
+    ApiRoute(
+        path="/api/v1/metrics/{name}/range",
+        name="metric_range",
+        summary="The values of a metric at evenly spaced instants",
+        schema="MetricRange",
+        answer=_metric_range,
+        parameters=parameters.RANGE_PARAMETERS,
         path_parameter="name",
     ),
     ApiRoute(

@@ -86,9 +86,8 @@ _SAMPLE = _object({"labels": {"type": "object", "additionalProperties": TEXT}} |
 _FIGURE = _object(_VALUE)
 _WORKLOAD: Schema = {
     **dict.fromkeys(("uid", "cluster", "kind", "namespace", "name", "team", "user", "queue"), TEXT),
-    "priority_class": TEXT,
+    **dict.fromkeys(("priority_class", "gpu_model"), TEXT),
     "service_class": _one_of(ServiceClass),
-    "gpu_model": TEXT,
     "state": _one_of(State),
     "reason": TEXT,
     "requested_gpus": _NUMBER,
@@ -244,6 +243,15 @@ SCHEMAS: Schema = {
             "coverage": _COVERAGE,
             "hints": _HINTS,
             "rows": list_of(_SAMPLE),
+        }
+    ),
+    "MetricRange": _object(
+        {
+            **dict.fromkeys(("metric", "unit", "step"), TEXT),
+            **dict.fromkeys(("start", "end"), INSTANT),
+            "window": _MAYBE_TEXT,
+            "hints": _HINTS,
+            "rows": list_of(_object({"as_of": INSTANT, "coverage": _COVERAGE, **_SAMPLE["properties"]})),
         }
     ),
     "Workload": _object(_WORKLOAD, _bounds("ended_at")),

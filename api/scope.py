@@ -15,6 +15,7 @@ from typing import TypeAlias
 
 from analytics.chargeback.month_statement import MonthStatement
 from analytics.folding import OTHERS
+from analytics.over_time import Instants
 from api.alerts import NEVER_EVALUATED, may_hear
 from api.answers import (
     Answers,
@@ -25,6 +26,8 @@ from api.answers import (
     Question,
     Record,
     ReportQuestion,
+    Views,
+    whole_view,
 )
 from api.finance_scope import FinanceAnswers
 from api.viewer import Role, Viewer
@@ -77,6 +80,28 @@ class ResearcherAnswers:
         as_of_ms = self._all.as_of_ms(question.as_of_ms)
         view = self._all.view(self._viewer.teams, as_of_ms)
         return self._all.metric(name, replace(question, as_of_ms=as_of_ms, filters=filters, view=view))
+
+    def metric_at(
+        self,
+        name: str,
+        question: Question,
+        instants: Instants,
+        views: Views = whole_view,  # noqa: ARG002
+    ) -> Sequence[MetricAnswer]:
+        """
+        The same at many instants, by what was shared at each.
+
+        Raises:
+            ForbiddenError: the question filters on a foreign team.
+        """
+        filters = self._present(question.filters)
+        self._check_teams(filters, beside=OTHERS)
+        return self._all.metric_at(
+            name,
+            replace(question, filters=filters),
+            instants,
+            lambda at_ms: self._all.view(self._viewer.teams, at_ms),
+        )
 
     def workloads(self, question: ListQuestion) -> Listing:
         """Own workloads only."""

@@ -6,6 +6,7 @@ from time import process_time
 from typing import Any, Final
 
 from analytics.chargeback.agreement import Agreement
+from analytics.over_time import Instants
 from api.answers import Question
 from benchmarks.questions import PRICES, Answer, Data
 from benchmarks.seeded_jobs import DAY_MS, START_MS
@@ -88,10 +89,12 @@ def _waits(answers: Answers, data: Data) -> Answer:
 
 
 def _depth(answers: Answers, data: Data) -> Answer:
+    first_ms, second_ms, *_, last_ms = data.instants_ms
+    instants = Instants.between(first_ms, last_ms, second_ms - first_ms)
     return {
-        f"{at_ms}|{row.labels['queue']}": row.value
-        for at_ms in data.instants_ms
-        for row in answers.metric("queue_depth_workloads", Question(as_of_ms=at_ms, by=("queue",))).rows
+        f"{answer.as_of_ms}|{row.labels['queue']}": row.value
+        for answer in answers.metric_at("queue_depth_workloads", Question(by=("queue",)), instants)
+        for row in answer.rows
         if row.value
     }
 

@@ -232,6 +232,9 @@ class Metric:
     Rows that may come by the million come as a frame, of which `compute_frame`, in the place of compute,
     takes the labels of the question and the columns that `takes` names, in lists (docs/adr/0059).
     Where the figure of one row rests on others, compute `filters_itself`: it is given all rows.
+    A state that is a sum over whatever counts at an instant may have `stretches` beside its sql: in the place
+    of an instant a row has `after_ms` and `until_ms`, and counts at instants after the one, up to the other.
+    Of them `stretch_sums` are summed, and compute is given the sums of an instant (docs/adr/0065).
 
     Of foreign work a viewer sees sums; a label that tells whose or where it is stays apart only if it
     is among the `open_labels`, for everybody, or the `shared_labels`, for those who share its value.
@@ -271,6 +274,8 @@ class Metric:
     unless_asked: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     filters_itself: bool = False
     low_is_bad: bool = False
+    stretches: str = ""
+    stretch_sums: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         self._check_names()

@@ -1,9 +1,10 @@
 """Answers every question from the store: metrics, workloads, teams, sources."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from typing import Final
 
 from analytics.chargeback.agreement import Agreement
@@ -11,7 +12,18 @@ from analytics.chargeback.month_statement import MonthStatement
 from analytics.evaluate import Rows, evaluate, exported_asks
 from analytics.folding import evaluate_seen
 from analytics.metrics import REGISTRY
-from api.answers import Filters, Listing, ListQuestion, MetricAnswer, Question, Record, ReportQuestion
+from analytics.over_time import Instants
+from api.answers import (
+    Filters,
+    Listing,
+    ListQuestion,
+    MetricAnswer,
+    Question,
+    Record,
+    ReportQuestion,
+    Views,
+    whole_view,
+)
 from api.parameters import nearest
 from domain.checkpoint import CheckpointReport, ToldBy
 from domain.errors import StoreError, UnreachableError, UsageError
@@ -27,11 +39,13 @@ from service import (
     fault_rows,
     gaps,
     observation,
+    over_time,
     pending,
     positions,
     quota_documents,
     refusals,
     sources,
+    team_rows,
     unbooked,
     unknown_names,
     why,
@@ -48,30 +62,6 @@ from service.statements import fitting, statement_of
 from service.why_orders import Orders
 from service.why_scene import Scenes
 from store.embedded import Store
-
-# One row per team that had submitted work before $as_of_ms.
-_TEAMS: Final = """
-select
-    team,
-    count(*) as workloads,
-    count(*) filter (where coalesce(ended_ms >= $as_of_ms, true)) as open_workloads,
-    max(submitted_ms) as last_submitted_ms
-from gpu_workload
-where submitted_ms < $as_of_ms
-group by team order by team
-"""
-
-# One row per team and queue in which it had submitted work before $as_of_ms, and per team, queue and
-# pool in which it had stood by then.
-_STANDS: Final = """
-select distinct cluster, team, queue, null as pool
-from gpu_work
-where submitted_ms < $as_of_ms
-union
-select distinct cluster, team, queue, pool
-from team_share
-where start_ms < $as_of_ms
-"""
 
 _FIRST: Final = "select min(submitted_ms) as first_ms from gpu_workload"
 
@@ -110,33 +100,47 @@ class Answers:
         Raises:
             UsageError: there is no such metric or label.
         """
-        metric = REGISTRY.get(name)
-        if metric is None:
-            message = f"metric {name!r}: {nearest(name, list(REGISTRY))}"
-            raise UsageError(message)
-        as_of_ms = self.as_of_ms(question.as_of_ms)
-        length = question.window or metric.window or self.policy.window
+        metric = _known(name)
+        ask = self.ask(metric, question)
+        rows = Reader(self.store.kept_rows, self.store.kept_frame).read(metric, ask)
+        return replace(
+            self.told(metric, rows, ask, question),
+            hints=(
+                *self.hints(question.filters, question.view),
+                *self.refusals(replace(question, as_of_ms=ask.as_of_ms), (name,)),
+            ),
+        )
+
+    def metric_at(
+        self, name: str, question: Question, instants: Instants, views: Views = whole_view
+    ) -> Sequence[MetricAnswer]:
+        """The same at each of many instants, with hints of the last one; see `service.over_time`."""
+        return over_time.answers_at(self, _known(name), question, instants, views)
+
+    def ask(self, metric: Metric, question: Question) -> Ask:
+        """What a question asks of a metric; raises UsageError where its instant lies in the future."""
         by = metric.labels if question.by is None else question.by
-        ask = Ask(
-            window=Window.before(as_of_ms, length),
+        return Ask(
+            window=Window.before(self.as_of_ms(question.as_of_ms), self._length(metric, question)),
             # Extra labels are on every row, whether they are asked for or not.
             by=tuple(label for label in by if label not in metric.extra_labels),
             filters=self._present_names(question.filters),
             policy=self.policy,
         )
-        rows, because = self._observed(metric, ask, as_of_ms)
+
+    def told(self, metric: Metric, rows: Rows, ask: Ask, question: Question) -> MetricAnswer:
+        """What rows tell of a metric, for those clusters that had been read by then; without hints."""
+        because, window = "", self._length(metric, question) if metric.windowed else None
+        if "cluster" in metric.dimensions:
+            first_ms, asked = self.store.first_observed_ms(), ask.filters.get("cluster", ())
+            rows, because = observation.observed_rows(rows, first_ms, ask.as_of_ms, asked)
         return MetricAnswer(
             metric=metric.name,
             unit=str(metric.unit),
-            as_of_ms=as_of_ms,
-            window=length if metric.windowed else None,
+            as_of_ms=ask.as_of_ms,
+            window=window,
             coverage=self.coverage(
-                replace(question, as_of_ms=as_of_ms, window=length if metric.windowed else None),
-                samples=metric.rests_on_samples,
-            ),
-            hints=(
-                *self.hints(question.filters, question.view),
-                *self.refusals(replace(question, as_of_ms=as_of_ms), (name,)),
+                replace(question, as_of_ms=ask.as_of_ms, window=window), samples=metric.rests_on_samples
             ),
             rows=(Sample.undefined({}, because),) if because else self._samples(metric, rows, ask, question),
         )
@@ -229,15 +233,7 @@ class Answers:
 
     def teams(self, as_of_ms: int | None = None) -> Listing:
         """Every team that had submitted work by then."""
-        at_ms = self.as_of_ms(as_of_ms)
-        rows = [
-            {
-                **{name: row[name] for name in ("team", "workloads", "open_workloads")},
-                "last_submitted_at": format_instant(_whole(row["last_submitted_ms"])),
-            }
-            for row in self.store.rows(_TEAMS, {"as_of_ms": at_ms})
-        ]
-        return Listing(as_of_ms=at_ms, rows=rows, total=len(rows), page_size=max(len(rows), 1))
+        return team_rows.listing(self.store, self.as_of_ms(as_of_ms))
 
     def sources(self, as_of_ms: int | None = None) -> Listing:
         """
@@ -297,12 +293,7 @@ class Answers:
 
     def view(self, teams: AbstractSet[str], as_of_ms: int) -> View:
         """What these teams share with others: the queues and pools in which they stood by then."""
-        rows = [row for row in self.store.rows(_STANDS, {"as_of_ms": as_of_ms}) if row["team"] in teams]
-        return View(
-            teams=frozenset(teams),
-            queues={(str(row["cluster"]), str(row["queue"])) for row in rows if row["queue"]},
-            pools={(str(row["cluster"]), str(row["pool"])) for row in rows if row["pool"]},
-        )
+        return team_rows.view(self.store, teams, as_of_ms)
 
     def present_teams(self, names: Iterable[str]) -> tuple[str, ...]:
         """Teams by their present names, each once."""
@@ -321,13 +312,8 @@ class Answers:
             return "the store does not answer; the operator finds the reason in the log"
         return self.alarms.why_not_ready()
 
-    def _observed(self, metric: Metric, ask: Ask, as_of_ms: int) -> tuple[Rows, str]:
-        """The rows of clusters that had been read by then, and why there are none, if so."""
-        rows = Reader(self.store.kept_rows, self.store.kept_frame).read(metric, ask)
-        if "cluster" not in metric.dimensions:
-            return rows, ""
-        first_ms, asked = self.store.first_observed_ms(), ask.filters.get("cluster", ())
-        return observation.observed_rows(rows, first_ms, as_of_ms, asked)
+    def _length(self, metric: Metric, question: Question) -> timedelta:
+        return question.window or metric.window or self.policy.window
 
     def _samples(self, metric: Metric, rows: Rows, ask: Ask, question: Question) -> tuple[Sample, ...]:
         """As the viewer of the question may see them."""
@@ -398,3 +384,10 @@ def _whole(value: object) -> int:
         message = f"the store gave {value!r}: expected a whole number"
         raise StoreError(message)
     return value
+
+
+def _known(name: str) -> Metric:
+    if name not in REGISTRY:
+        message = f"metric {name!r}: {nearest(name, list(REGISTRY))}"
+        raise UsageError(message)
+    return REGISTRY[name]

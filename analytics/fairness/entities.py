@@ -5,17 +5,17 @@ Quantities are whole micro-GPU, weights thousandths as in `domain.objects`.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from domain.errors import DataError
 
 
 def _refuse_negative(thing: "Entity | CohortTree | Pool", kind: str, name: str) -> None:
-    for field in thing.__slots__:
-        value = getattr(thing, field)
+    for name_of in thing.__slots__:
+        value = getattr(thing, name_of)
         if isinstance(value, int) and value < 0:
             message = (
-                f"{kind} {name!r}, {field} = {value}: expected at least 0;"
+                f"{kind} {name!r}, {name_of} = {value}: expected at least 0;"
                 " an unlimited limit is None, a quota that nobody set is 0"
             )
             raise DataError(message)
@@ -44,7 +44,10 @@ class Entity:
     alone: bool = False
 
     def __post_init__(self) -> None:
-        _refuse_negative(self, "entity", self.name)
+        # A sweep makes millions of them: the word for what is wrong is looked for where something is.
+        limits = (self.borrowing_limit or 0, self.lending_limit or 0)
+        if min(self.quota, self.demand, self.held, self.weight_milli, *limits) < 0:
+            _refuse_negative(self, "entity", self.name)
 
     @property
     def most(self) -> int:
@@ -82,7 +85,9 @@ class CohortTree:
     cohorts: tuple["CohortTree", ...] = ()
 
     def __post_init__(self) -> None:
-        _refuse_negative(self, "cohort", self.name)
+        limits = (self.borrowing_limit or 0, self.lending_limit or 0)
+        if min(self.quota, self.weight_milli, *limits) < 0:
+            _refuse_negative(self, "cohort", self.name)
 
     def members(self) -> Iterator[Entity]:
         """The entities of this cohort and of all below."""
@@ -110,7 +115,8 @@ class Pool:
     """
     GPUs that the same entities compete for: a cohort's in one flavor, else a cluster's of one model.
 
-    `capacity`: GPUs that are schedulable or held by the entities, less those that others hold.
+    `entities` are all, in order of name. `capacity`: GPUs that are schedulable or held by the entities,
+    less those that others hold.
     `hard_quota`: the system gives nobody what is in no quota (Kueue, Volcano `capability`,
     ResourceQuota).
 
@@ -121,22 +127,21 @@ class Pool:
     capacity: int
     tree: CohortTree
     hard_quota: bool
+    entities: tuple[Entity, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        _refuse_negative(self, "pool", self.tree.name)
+        found = tuple(sorted(self.tree.members(), key=lambda entity: entity.name))
+        object.__setattr__(self, "entities", found)
+        if self.capacity < 0:
+            _refuse_negative(self, "pool", self.tree.name)
         names = [entity.name for entity in self.entities]
-        twice = sorted({name for name in names if names.count(name) > 1})
-        if twice:
+        if len(set(names)) < len(names):
+            twice = sorted({name for name in names if names.count(name) > 1})
             message = f"pool {self.tree.name!r}, entities {twice}: expected each name once; add them up first"
             raise DataError(message)
         if (self.tree.borrowing_limit, self.tree.lending_limit) != (None, None):
             message = f"pool {self.tree.name!r}: expected a root cohort without limits; it has no parent"
             raise DataError(message)
-
-    @property
-    def entities(self) -> tuple[Entity, ...]:
-        """All entities, in order of name."""
-        return tuple(sorted(self.tree.members(), key=lambda entity: entity.name))
 
     @property
     def without_quota(self) -> int:

@@ -6,6 +6,7 @@ Whole micro-GPU. Ties are decided by name, so the order of entities never matter
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from analytics.fairness.entities import CohortTree, Entity, Pool
 from analytics.fairness.maxmin import Claim, max_min
@@ -34,8 +35,10 @@ def entitlement(pool: Pool) -> Entitlement:
     """The entitlements of a pool. They never exceed demand, and sum to at most its capacity."""
     guaranteed = guaranteed_parts(pool)
     room = {entity.name: entity.most - guaranteed[entity.name] for entity in pool.entities}
-    amount = surplus(pool, guaranteed=guaranteed, room=room)
-    more = spread(pool.tree, amount, guaranteed=guaranteed, room=room)
+    branch = _branch(pool.tree, guaranteed, room)
+    amount = _surplus(pool, guaranteed, branch)
+    more: dict[str, int] = {}
+    _pour(branch, amount, more)
     return Entitlement(
         entitled={name: guaranteed[name] + more[name] for name in guaranteed},
         guaranteed=guaranteed,
@@ -64,9 +67,7 @@ def surplus(pool: Pool, *, guaranteed: Amounts, room: Amounts) -> int:
         guaranteed: what each entity has already.
         room: how much more each entity may get; it decides who can take what a cohort may not lend.
     """
-    left = pool.capacity - sum(guaranteed.values())
-    handed_out = 0 if pool.hard_quota else pool.without_quota
-    return min(left, handed_out + _branch(pool.tree, guaranteed, room).supply)
+    return _surplus(pool, guaranteed, _branch(pool.tree, guaranteed, room))
 
 
 def spread(tree: CohortTree, amount: int, *, guaranteed: Amounts, room: Amounts) -> dict[str, int]:
@@ -86,8 +87,7 @@ def spread(tree: CohortTree, amount: int, *, guaranteed: Amounts, room: Amounts)
     return shares
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Branch:
+class _Branch(NamedTuple):
     """
     A cohort or an entity, as its parent sees it.
 
@@ -104,6 +104,12 @@ class _Branch:
     lends: int
     children: tuple["_Branch", ...] = ()
     is_entity: bool = False
+
+
+def _surplus(pool: Pool, guaranteed: Amounts, branch: _Branch) -> int:
+    left = pool.capacity - sum(guaranteed.values())
+    handed_out = 0 if pool.hard_quota else pool.without_quota
+    return min(left, handed_out + branch.supply)
 
 
 def _leaf(entity: Entity, guaranteed: Amounts, room: Amounts) -> _Branch:
@@ -141,16 +147,16 @@ def _branch(tree: CohortTree, guaranteed: Amounts, room: Amounts) -> _Branch:
 
 def _pour(branch: _Branch, amount: int, shares: dict[str, int]) -> None:
     """Share an amount among the members of a branch."""
-    if branch.is_entity:
-        shares[branch.name] = amount
-        return
     own = max_min(amount, [Claim(child.own, child.own) for child in branch.children])
     claims = [
         Claim(child.room - part, child.weight_milli) for child, part in zip(branch.children, own, strict=True)
     ]
     more = max_min(amount - sum(own), claims)
     for child, part, extra in zip(branch.children, own, more, strict=True):
-        _pour(child, part + extra, shares)
+        if child.is_entity:
+            shares[child.name] = part + extra
+        else:
+            _pour(child, part + extra, shares)
 
 
 def team_entitlements(entitled: Amounts, claims: Mapping[str, Mapping[str, Claim]]) -> dict[str, int]:

@@ -6,13 +6,13 @@ Whole micro-GPU. Lent sums to borrowed less what comes from no entity's quota.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from analytics.fairness.entities import Entity, Pool
 from domain.quantity import largest_remainder
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class Standing(NamedTuple):
     """
     An entity against its quota, micro-GPU.
 

@@ -31,6 +31,9 @@ def max_min(amount: int, claims: Sequence[Claim]) -> list[int]:
     >>> max_min(9, [Claim(cap=4, weight=1), Claim(cap=9, weight=0)])
     [4, 5]
     """
+    caps = [claim.cap for claim in claims]
+    if sum(caps) <= amount:
+        return caps
     if all(claim.weight > 0 for claim in claims):
         return _fill(amount, claims)
     positive = [claim if claim.weight > 0 else Claim(0, 0) for claim in claims]

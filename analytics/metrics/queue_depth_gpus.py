@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from analytics.evaluate import gpu_sums
 from analytics.waiting import WAITING_NOW
+from analytics.waiting_stretches import WAITING_STRETCHES
 from domain.metric import Ask, Metric, Page, Row, Sample, Unit
 
 
@@ -18,6 +19,8 @@ METRIC = Metric(
     definition="GPUs that waiting workloads ask for now; a request that cannot be known makes a lower bound.",
     source="Kueue pending workloads' resource requests",
     sql=WAITING_NOW,
+    stretches=WAITING_STRETCHES,
+    stretch_sums=("micro_gpus",),
     labels=("cluster", "queue", "service_class", "team"),
     compute=_asked,
     pages=(Page.HOME, Page.QUEUES),

@@ -224,6 +224,8 @@ ROUTES = (
     "workloads/b1-waits/why",
     "metrics/held_gpus?by=team,queue,node",
     "metrics/wasted_gpu_hours?by=node&queue=q-side",
+    "metrics/queue_depth_workloads/range?by=team,queue&start=2026-01-02T08:00:00Z&end=2026-01-02T11:00:00Z&step=1h",
+    "metrics/held_gpus/range?by=team,node&start=2026-01-02T08:00:00Z&end=2026-01-02T11:00:00Z&step=1h",
 )  # fmt: skip
 
 

@@ -6,7 +6,7 @@ one stretch. An account is never closed: who has lost everything goes on with ze
 fades in sight and is there when it comes back.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Generic, NamedTuple, TypeVar
@@ -124,6 +124,8 @@ class Accounts:
     teams: Book[TeamShare]
     pools: Book[PoolFigures]
     known: dict[str, dict[str, set[str]]] = field(default_factory=dict)
+    # By pool and entity what was booked last of its model, its terms and its standing.
+    _last: dict[str, dict[str, tuple[str | int, ...]]] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -154,14 +156,39 @@ class Accounts:
         model: str,
         state: PoolState,
         teams: Mapping[str, Mapping[str, TeamUse]],
+        touched: Collection[str] | None = None,
     ) -> None:
-        """The state of a pool from that instant on, `teams` by entity."""
+        """
+        The state of a pool from that instant on.
+
+        Args:
+            at_ms: the instant.
+            pool: its name.
+            model: of its GPUs.
+            state: of the pool.
+            teams: their uses by entity.
+            touched: the entities whose uses changed since the pool was booked last; None is all.
+        """
         known = self.known.setdefault(pool, {})
         for entity in state.entitled:
             known.setdefault(entity, set())
         if not known:
             return
+        last = self._last.setdefault(pool, {})
         for entity, names in known.items():
+            standing = state.standings.get(entity, _NO_STANDING)
+            # Of many entities few change at once: the others are as they were booked.
+            now = (
+                model,
+                state.entitled.get(entity, 0),
+                state.quota.get(entity, 0),
+                standing.lent,
+                standing.borrowed,
+                standing.over_quota,
+            )
+            if touched is not None and entity not in touched and last.get(entity) == now:
+                continue
+            last[entity] = now
             self._book_entity(at_ms, (pool, entity), names, model, state=state, uses=teams.get(entity, {}))
         figures = PoolFigures(
             gpu_model=model,

@@ -118,6 +118,8 @@ def _filled(tree: CohortTree, uses: Mapping[str, Use], terms: Mapping[str, Terms
 
 def _entity(entity: Entity, use: Use, terms: Mapping[str, Terms]) -> Entity:
     own = terms.get(entity.name)
+    if own is None and (entity.demand, entity.held) == use:
+        return entity
     return Entity(
         name=entity.name,
         quota=own.quota if own else entity.quota,

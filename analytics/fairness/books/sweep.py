@@ -18,6 +18,8 @@ from analytics.fairness.books.tally import Tally
 from analytics.fairness.entities import CohortTree
 
 _ENDS, _BEGINS = 0, 1
+# What was seen often comes again soon; of a month of a large cluster all states would fill the memory.
+_MOST_STATES = 512
 _NO_NODES = Selector(model="no node")
 
 
@@ -43,20 +45,21 @@ class Sweep:
         self._lay_out(since_ms - 1)
         anew = {version.from_ms for version in self.site.versions} | set(self.site.models().values())
         for at_ms, changes in groupby(_changes(self.site, known, since_ms), key=lambda change: change[0]):
-            pools, nodes = set[str](), set[str]()
+            touched, nodes = dict[str, set[str]](), set[str]()
             for _, order, change in changes:
                 if isinstance(change, NodeTurn):
                     self._tally.turn(change)
                     nodes.add(change.node)
                 elif isinstance(change, Piece):
                     self._tally.add(change, 1 if order == _BEGINS else -1)
-                    pools.add(change.pool)
+                    touched.setdefault(change.pool, set()).add(change.entity)
                     nodes.add(change.node)
+            pools = set(touched)
             # A quota that is one for all models follows the use: each of its pools has a new part of it.
             if pools & self._spread:
                 pools |= self._spread
             pools |= self._lay_out(at_ms) if at_ms in anew else self._tally.settle(nodes)
-            self._book(at_ms, pools - {""})
+            self._book(at_ms, pools - {""}, touched)
 
     def _lay_out(self, at_ms: int) -> set[str]:
         found = layouts(self.site, self.site.quotas_at(at_ms), at_ms)
@@ -65,8 +68,8 @@ class Sweep:
         self._states.clear()
         return self._tally.lay_out(found)
 
-    def _book(self, at_ms: int, pools: set[str]) -> None:
-        """Write down the state of these pools."""
+    def _book(self, at_ms: int, pools: set[str], touched: Mapping[str, set[str]]) -> None:
+        """Write down the state of these pools; `touched` are the entities whose uses changed, by pool."""
         terms = self._terms() if pools & self._spread else {}
         for pool in sorted(pools):
             layout = self._tally.layouts.get(pool) or self._without_quotas(pool)
@@ -76,6 +79,7 @@ class Sweep:
                 model=self.site.models_of(layout.selector, at_ms),
                 state=self._state(layout, self._tally.uses(pool), terms.get(pool, {})),
                 teams=self._tally.teams.get(pool, {}),
+                touched=touched.get(pool, ()),
             )
 
     def _state(self, layout: Layout, uses: Mapping[str, Use], terms: Mapping[str, Terms]) -> PoolState:
@@ -83,6 +87,8 @@ class Sweep:
         capacity = self._tally.capacity[layout.pool]
         key = (layout.pool, capacity, *sorted(uses.items()), *sorted(terms.items()))
         if key not in self._states:
+            if len(self._states) >= _MOST_STATES:
+                self._states.clear()
             self._states[key] = state_of(pool_of(layout, capacity, uses, terms))
         return self._states[key]
 

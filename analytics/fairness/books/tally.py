@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from analytics.fairness.books.course import Piece
 from analytics.fairness.books.layout import Layout
 from analytics.fairness.books.site import NodeTurn
-from analytics.fairness.books.state import Use
+from analytics.fairness.books.state import NOTHING, Use
 from analytics.fairness.maxmin import Claim
 from domain.quantity import offered_micro_gpus
 
@@ -38,6 +38,9 @@ class Tally:
     layouts: Mapping[str, Layout] = field(default_factory=dict)
     teams: dict[str, dict[str, dict[str, TeamUse]]] = field(default_factory=dict)
     capacity: Counter[str] = field(default_factory=Counter)
+    # By pool and entity: all sums, and those of entities that ask something.
+    _sums: dict[str, dict[str, Use]] = field(default_factory=dict)
+    _uses: dict[str, dict[str, Use]] = field(default_factory=dict)
     _nodes: dict[str, NodeTurn] = field(default_factory=dict)
     _held: dict[str, Counter[tuple[str, str]]] = field(default_factory=dict)
     _parts: dict[str, dict[str, int]] = field(default_factory=dict)
@@ -47,6 +50,7 @@ class Tally:
         if piece.pool:
             entity = self.teams.setdefault(piece.pool, {}).setdefault(piece.entity, {})
             use = entity.setdefault(piece.team, TeamUse())
+            self._add_use(piece, sign)
             use.demand += sign * piece.demand
             use.held += sign * piece.held
             use.weights[piece.weight_milli] += sign
@@ -86,14 +90,20 @@ class Tally:
             self._parts[node] = now
         return changed
 
-    def uses(self, pool: str) -> dict[str, Use]:
+    def uses(self, pool: str) -> Mapping[str, Use]:
         """What each entity of a pool asks and holds; one with nothing is left out."""
-        found = {}
-        for entity, teams in self.teams.get(pool, {}).items():
-            demand = sum(use.demand for use in teams.values())
-            if demand:
-                found[entity] = Use(demand, sum(use.held for use in teams.values()))
-        return found
+        return self._uses.get(pool, {})
+
+    def _add_use(self, piece: Piece, sign: int) -> None:
+        sums = self._sums.setdefault(piece.pool, {})
+        before = sums.get(piece.entity, NOTHING)
+        now = Use(before.demand + sign * piece.demand, before.held + sign * piece.held)
+        sums[piece.entity] = now
+        uses = self._uses.setdefault(piece.pool, {})
+        if now.demand:
+            uses[piece.entity] = now
+        else:
+            uses.pop(piece.entity, None)
 
     def _parts_of(self, node: str) -> dict[str, int]:
         """What a node adds to each pool."""

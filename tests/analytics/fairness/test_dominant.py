@@ -77,7 +77,8 @@ def test_no_queue_should_have_more_than_it_asks_and_all_not_more_than_quotas(
     total = own + sum(nominal for nominal, *_ in queues.values())
     for name, (_, used, asked, *_) in queues.items():
         assert (told[name] or 0) <= used + asked
-    assert sum(value or 0 for value in told.values()) <= total
+    # Shares of a total are rounded one by one.
+    assert sum(value or 0 for value in told.values()) <= total + 1e-9
 
 
 @pytest.mark.parametrize("name", ["dominant_entitled_gpus", "kueue_weighted_share_permille"])
