@@ -38,7 +38,6 @@ from domain.facts import Known, ObjectKind, ObjectState
 FLUSH_ROWS = 10_000
 # To find a member of an enum takes Python as long as to make a fact of it.
 _EVENT, _NAMESPACE = ObjectKind.EVENT, ObjectKind.NAMESPACE
-_NO_CREATION = "has no creationTimestamp; first sight is used"
 
 
 class Intake:
@@ -227,8 +226,8 @@ class Intake:
         self.readings += 1
         gone = event_type == "DELETED"
         last_sight_ms = before.seen_ms if before is not None else None
-        if self._news.add(facts, last_sight_ms=last_sight_ms, expired=gone):
-            self.set_aside(kind, _NO_CREATION, payload, observed_ms)
+        if doubt := self._news.add(facts, last_sight_ms=last_sight_ms, expired=gone):
+            self.set_aside(kind, doubt, payload, observed_ms)
         self._remember(translator, uid, raw, observed_ms=observed_ms, gone=gone)
         self._flush_when_full()
 

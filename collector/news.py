@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from collector.gone import Gone
 from collector.history import History
+from collector.wording import OF_THE_FUTURE
 from domain.facts import (
     Batch,
     Description,
@@ -16,10 +17,12 @@ from domain.facts import (
     ObjectState,
     Transition,
 )
+from domain.window import LAST_KEPT_MS
 
 # To find a member of an enum takes Python as long as to make a fact of it.
 _CREATED = Moment.CREATED
 _NO_HISTORY = History()
+_NO_CREATION = "has no creationTimestamp; first sight is used"
 
 
 class News:
@@ -37,19 +40,19 @@ class News:
         self._keys = known.keys
         self._bodies = known.bodies
         self._histories: dict[str, History] = {}
-        self._batch = Batch(cluster=cluster)
+        self._batch = Batch(cluster=cluster, seen_since_ms=LAST_KEPT_MS)
         self._gone = Gone(forget_after_ms, known.objects)
 
-    def add(self, facts: Iterable[Fact], *, last_sight_ms: int | None, expired: bool) -> bool:
+    def add(self, facts: Iterable[Fact], *, last_sight_ms: int | None, expired: bool) -> str:
         """
-        Take what is new of the facts that a reading shows; tells whether a creation without a stamp was.
+        Take what is new of the facts that a reading shows; tells what was wrong with a stamp, if one was.
 
         Args:
             facts: as the translator gives them.
             last_sight_ms: when the object was seen before.
             expired: the object is gone, and if it is an Event that undoes nothing.
         """
-        unstamped = False
+        doubt = ""
         uid, history = "", _NO_HISTORY
         for fact in facts:
             if isinstance(fact, Transition):
@@ -61,17 +64,22 @@ class News:
                 if added is not None:
                     self._batch.transitions.append(added)
                     self.rows += 1
-                    unstamped |= added.moment is _CREATED and added.earliest_ms is not None
+                    if added.earliest_ms is not None:
+                        doubt = _doubt(added) or doubt
             elif isinstance(fact, Description):
                 self._described(fact, last_sight_ms)
             elif not expired:
                 self._batch.events.append(fact)
                 self.rows += 1
-        return unstamped
+        return doubt
 
     def keep(self, state: ObjectState) -> None:
         """The newest state of an object."""
-        self.objects[state.uid] = self._batch.objects[state.uid] = state
+        uid, batch = state.uid, self._batch
+        before = self.objects.get(uid)
+        if before is not None and before.seen_ms < batch.seen_since_ms:
+            batch.seen_since_ms = before.seen_ms
+        self.objects[uid] = batch.objects[uid] = state
 
     def end(self, state: ObjectState, *, earliest_ms: int | None, observed_ms: int) -> None:
         """An object is gone: it was so when we looked, and not yet at `earliest_ms`."""
@@ -94,7 +102,8 @@ class News:
 
     def taken(self) -> Batch:
         """All that waits; from here on it is gathered anew."""
-        batch, self._batch = self._batch, Batch(cluster=self._cluster)
+        batch = self._batch
+        self._batch = Batch(cluster=self._cluster, seen_since_ms=LAST_KEPT_MS)
         self.rows = 0
         return batch
 
@@ -117,3 +126,10 @@ class News:
             read = replace(read, from_ms=read.observed_ms, earliest_ms=last_sight_ms)
         self._batch.descriptions.append(read)
         self.rows += 1
+
+
+def _doubt(added: Transition) -> str:
+    """What is wrong with the stamp of a transition that has none."""
+    if added.moment is _CREATED:
+        return _NO_CREATION
+    return OF_THE_FUTURE if added.detail == OF_THE_FUTURE else ""

@@ -21,6 +21,7 @@ _FIRST_CREATION_MS = parse_instant("2000-01-01T00:00:00Z")
 _AHEAD_MS = 24 * MS_PER_HOUR
 _MOST_DEVICES = 1_000_000
 _STAMPS = 1 << 14
+OF_THE_FUTURE = "a container of the future; when it was seen is used"
 # To find a member of an enum takes Python as long as to make a fact of it.
 _CREATED, _CONDITION = Moment.CREATED, Moment.CONDITION
 _BODY = msgspec.json.Encoder(order="deterministic")
@@ -58,6 +59,12 @@ def instant_after_epoch(text: str | None) -> int | None:
     A container that its runtime has lost started and ended at the epoch.
     """
     return (_parsed(text) or None) if text else None
+
+
+def past_instant(text: str | None, observed_ms: int) -> int | None:
+    """As `instant_after_epoch`, of what has happened; more than a day after we saw it is missing."""
+    at_ms = instant_after_epoch(text)
+    return None if at_ms is not None and at_ms > observed_ms + _AHEAD_MS else at_ms
 
 
 def uid_of(raw: RawObject) -> str:

@@ -220,9 +220,15 @@ class SetAside:
 
 @dataclass(slots=True, kw_only=True)
 class Batch:
-    """Facts of one cluster that are committed together, with the positions they stand for, and the sights."""
+    """
+    Facts of one cluster that are committed together, with the positions they stand for, and the sights.
+
+    What is kept already of its `objects` was seen at `seen_since_ms` or later, so that the store need not
+    look among older ones; 0 where that is not known.
+    """
 
     cluster: str
+    seen_since_ms: int = 0
     transitions: list[Transition] = field(default_factory=list)
     descriptions: list[Description] = field(default_factory=list)
     events: list[EventSighting] = field(default_factory=list)

@@ -13,6 +13,7 @@ import polars as pl
 import pyarrow as pa
 from msgspec import Struct
 
+from domain.errors import StoreBrokenError, StoreError
 from domain.facts import (
     Batch,
     Description,
@@ -37,14 +38,20 @@ _READERS: Final[dict[str, Callable[[Any], Any]]] = {
     "body": str.encode,
 }
 
-# Kind, namespace and name of an object never change, and to write them again would double the cost.
+# Kind, namespace and name of an object never change, and to write them again would double the cost. DuckDB
+# looks through all rows in which the object may be: those of what is gone for long are stepped over.
 _UPSERT_OBJECTS: Final = """
-insert into object_state by name
-from incoming
-on conflict do update set
-    resource_version = excluded.resource_version,
-    seen_ms = excluded.seen_ms,
-    gone_ms = excluded.gone_ms
+merge into object_state as known
+using incoming
+    on
+        known.cluster = incoming.cluster
+        and known.uid = incoming.uid
+        and known.seen_ms >= $seen_since_ms
+when matched then update set
+    resource_version = incoming.resource_version,
+    seen_ms = incoming.seen_ms,
+    gone_ms = incoming.gone_ms
+when not matched then insert by name
 """
 
 # Marks are few: to give them as values takes less than half of the time that a table of them would.
@@ -186,13 +193,30 @@ def append(engine: Engine, batch: Batch, *, after_seq: int) -> int:
     Raises:
         StoreError: nothing of it was written.
     """
-    with engine.transaction(changes_lives=False) as connection:
-        write(engine, connection, batch, after_seq=after_seq)
+    try:
+        _append(engine, batch, after_seq=after_seq, seen_since_ms=batch.seen_since_ms)
+    except StoreError as error:
+        if isinstance(error, StoreBrokenError) or not batch.seen_since_ms:
+            raise
+        # An object that the intake had forgotten may be known, and was seen long before.
+        _append(engine, batch, after_seq=after_seq, seen_since_ms=0)
     return len(batch)
 
 
-def write(engine: Engine, connection: duckdb.DuckDBPyConnection, batch: Batch, *, after_seq: int) -> None:
-    """As `append`, inside a transaction of the caller."""
+def _append(engine: Engine, batch: Batch, *, after_seq: int, seen_since_ms: int) -> None:
+    with engine.transaction(changes_lives=False) as connection:
+        write(engine, connection, batch, after_seq=after_seq, seen_since_ms=seen_since_ms)
+
+
+def write(
+    engine: Engine,
+    connection: duckdb.DuckDBPyConnection,
+    batch: Batch,
+    *,
+    after_seq: int,
+    seen_since_ms: int = 0,
+) -> None:
+    """As `append`, inside a transaction of the caller; no known object of the batch was seen before."""
     seq = after_seq + 1
     grown: tuple[tuple[str, list[Any]], ...] = (
         ("transition", batch.transitions),
@@ -208,7 +232,7 @@ def write(engine: Engine, connection: duckdb.DuckDBPyConnection, batch: Batch, *
     if batch.objects:
         states = _arrow(engine.schema("object_state"), batch.cluster, batch.objects.values())
         connection.register("incoming", states)
-        connection.execute(_UPSERT_OBJECTS)
+        connection.execute(_UPSERT_OBJECTS, {"seen_since_ms": seen_since_ms})
         connection.unregister("incoming")
     if batch.marks:
         rows = [(batch.cluster, *astuple(mark)) for mark in batch.marks.values()]

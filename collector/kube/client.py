@@ -106,6 +106,7 @@ class Connection:
         connect_seconds: how long it may take to reach the server.
         load: reads the configuration again, because credentials were renewed.
         kubeconfig: what `load` reads; when it changes the credentials in it have.
+        stamp: when that file had changed last before the configuration was read.
     """
 
     def __init__(
@@ -115,11 +116,12 @@ class Connection:
         connect_seconds: float = 5.0,
         load: Callable[[], Configuration] | None = None,
         kubeconfig: Path | None = None,
+        stamp: int = 0,
     ) -> None:
         self._load = load
         self._kubeconfig = kubeconfig
         self._connect_seconds = connect_seconds
-        self._stamp = 0
+        self._stamp = stamp
         self._use(configuration)
         self._lock = threading.Lock()
         self._streams: set[LineStream] = set()
@@ -139,7 +141,9 @@ class Connection:
         def load() -> Configuration:
             return _configuration(kubeconfig, context)
 
-        return cls(load(), load=load, kubeconfig=kubeconfig)
+        # Before it is read: a file that is renewed meanwhile has changed since.
+        stamp = _changed_at(kubeconfig)
+        return cls(load(), load=load, kubeconfig=kubeconfig, stamp=stamp)
 
     def lifetimes(self) -> list[Lifetime]:
         """Of the credentials in use, as far as they tell: certificates and the token."""
@@ -244,7 +248,6 @@ class Connection:
         self._configuration = configuration
         self._pool = ApiClient(configuration).rest_client.pool_manager
         self._host = str(configuration.host).rstrip("/")
-        self._stamp = self._changed_at()
 
     def _renew(self, *, when_changed: bool) -> None:
         """
@@ -252,19 +255,15 @@ class Connection:
 
         Open watches go on with the old ones, as the server lets them.
         """
-        if self._load is None or (when_changed and self._changed_at() == self._stamp):
+        stamp = _changed_at(self._kubeconfig)
+        if self._load is None or (when_changed and stamp in {0, self._stamp}):
             return
         # A file that is being written, or a plug-in that fails: the old ones may do until then.
         with suppress(SettingsError):
             configuration = self._load()
             with self._lock:
                 self._use(configuration)
-
-    def _changed_at(self) -> int:
-        try:
-            return 0 if self._kubeconfig is None else self._kubeconfig.stat().st_mtime_ns
-        except OSError:
-            return self._stamp
+                self._stamp = stamp
 
     def _headers(self) -> dict[str, str]:
         """
@@ -309,6 +308,14 @@ def _configuration(kubeconfig: Path | None, context: str | None) -> Configuratio
         )
         raise SettingsError(message) from cause
     return configuration
+
+
+def _changed_at(path: Path | None) -> int:
+    """When a file changed last; 0 where nobody can tell."""
+    try:
+        return 0 if path is None else path.stat().st_mtime_ns
+    except OSError:
+        return 0
 
 
 def _headers(response: urllib3.BaseHTTPResponse) -> dict[str, str]:

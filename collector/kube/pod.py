@@ -12,11 +12,13 @@ from collector.raw import (
     RawObject,
 )
 from collector.wording import (
+    OF_THE_FUTURE,
     condition,
     created,
     described,
     instant,
     instant_after_epoch,
+    past_instant,
     seen,
 )
 from domain.facts import Fact, Moment, ObjectKind, Transition
@@ -137,19 +139,10 @@ def _runs_of(status: ContainerStatus, role: str, creation: Transition) -> list[T
         if state is None:
             continue
         run = state.terminated or state.running
-        started_ms = instant_after_epoch(run.started_at) if run else None
-        if started_ms is not None:
-            found.append(
-                Transition(
-                    uid=creation.uid,
-                    kind=KIND,
-                    moment=_STARTED,
-                    at_ms=started_ms,
-                    observed_ms=creation.observed_ms,
-                    subject=name,
-                    state=role,
-                )
-            )
+        if run and run.started_at:
+            started = _container_start(run.started_at, name, role, creation)
+            if started is not None:
+                found.append(started)
         if state.terminated is not None:
             found.append(_container_end(state.terminated, name, role, creation))
     if status.restart_count:
@@ -157,11 +150,31 @@ def _runs_of(status: ContainerStatus, role: str, creation: Transition) -> list[T
     return found
 
 
+def _container_start(written: str, name: str, role: str, creation: Transition) -> Transition | None:
+    at_ms = past_instant(written, creation.observed_ms)
+    if at_ms is None:
+        if instant_after_epoch(written) is None:
+            return None
+        return seen(creation, _STARTED, subject=name, state=role, detail=OF_THE_FUTURE)
+    return Transition(
+        uid=creation.uid,
+        kind=KIND,
+        moment=_STARTED,
+        at_ms=at_ms,
+        observed_ms=creation.observed_ms,
+        subject=name,
+        state=role,
+    )
+
+
 def _container_end(run: Terminated, name: str, role: str, creation: Transition) -> Transition:
-    at_ms = instant_after_epoch(run.finished_at)
+    at_ms = past_instant(run.finished_at, creation.observed_ms)
     reason = run.reason or ""
     if at_ms is None:
-        return seen(creation, _ENDED, subject=name, state=role, reason=reason, amount=run.exit_code)
+        detail = OF_THE_FUTURE if instant_after_epoch(run.finished_at) is not None else ""
+        return seen(
+            creation, _ENDED, subject=name, state=role, reason=reason, amount=run.exit_code, detail=detail
+        )
     return Transition(
         uid=creation.uid,
         kind=KIND,
@@ -177,7 +190,7 @@ def _container_end(run: Terminated, name: str, role: str, creation: Transition) 
 
 def _end(status: Status, creation: Transition) -> Transition:
     phase, reason = status.phase or "", status.reason or ""
-    at_ms = _finished_ms(status)
+    at_ms = _finished_ms(status, creation.observed_ms)
     if at_ms is None:
         return seen(creation, _POD_ENDED, state=phase, reason=reason)
     return Transition(
@@ -191,29 +204,29 @@ def _end(status: Status, creation: Transition) -> Transition:
     )
 
 
-def _finished_ms(status: Status) -> int | None:
+def _finished_ms(status: Status, observed_ms: int) -> int | None:
     """
-    The end of the last container; None where a main container's end is not written.
+    The end of the last container; None where a main container's end is not written, or of the future.
 
     A lost node's pod is marked Failed while its containers still say that they run: then the
     stamps of its init containers must not stand for the end.
     """
     last_ms: int | None = None
     for container in status.container_statuses or ():
-        at_ms = _finished(container)
+        at_ms = _finished(container, observed_ms)
         if at_ms is None:
             return None
         last_ms = at_ms if last_ms is None else max(at_ms, last_ms)
     if last_ms is not None:
         for container in status.init_container_statuses or ():
-            last_ms = max(_finished(container) or last_ms, last_ms)
+            last_ms = max(_finished(container, observed_ms) or last_ms, last_ms)
     return last_ms
 
 
-def _finished(container: ContainerStatus) -> int | None:
+def _finished(container: ContainerStatus, observed_ms: int) -> int | None:
     if container.state is None or container.state.terminated is None:
         return None
-    return instant_after_epoch(container.state.terminated.finished_at)
+    return past_instant(container.state.terminated.finished_at, observed_ms)
 
 
 def _deletion(metadata: Metadata, creation: Transition) -> list[Transition]:

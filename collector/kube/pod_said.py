@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 import msgspec
-from msgspec.structs import replace
 
 from collector.kai.pod_words import kai_pod_group, kai_queue, kai_requests
 from collector.kube.placement import placement_of
@@ -17,7 +16,8 @@ from domain.claims import PodClaim
 from domain.objects import Owner, Pod, Resources
 from domain.placement import Placement
 
-_JOBS = 1 << 12
+# Their pods come together.
+_JOBS = 1 << 9
 
 
 class ClaimStatus(Part):
@@ -36,10 +36,9 @@ _encoded = msgspec.json.Encoder().encode
 _CLAIMS = msgspec.json.Decoder(list[ClaimStatus] | None)
 
 
-class Asked(msgspec.Struct, frozen=True, gc=False):
-    """What a pod asks for in its spec, and how that is written."""
+class Asked(msgspec.Struct, frozen=True, gc=False, eq=False):
+    """What a pod asks for in its spec: one for all that ask alike, told from others by which one it is."""
 
-    written: msgspec.Raw
     spec: PodSpec
     gpu_requests: Resources
     other_requests: Resources
@@ -53,6 +52,7 @@ class Said(msgspec.Struct, frozen=True, gc=False):
     body: bytes
     node: str
     asked: Asked
+    written_spec: msgspec.Raw
 
 
 def _said(  # noqa: PLR0913, PLR0917 - the parts of a pod
@@ -65,31 +65,37 @@ def _said(  # noqa: PLR0913, PLR0917 - the parts of a pod
     written_spec: msgspec.Raw,
 ) -> Said:
     asked, node = _asked(before, written_spec)
-    body = _body(
+    body = _text(
         namespace or "",
-        labels=strings(written_labels) or {},
-        annotations=strings(written_annotations) or {},
-        owner=_owner(bytes(written_owners)),
-        asked=asked,
-        claims=_CLAIMS.decode(written_claims) if written_claims else None,
+        asked,
+        bytes(written_labels),
+        bytes(written_annotations),
+        bytes(written_owners),
+        bytes(written_claims),
     )
-    return Said(body=body_text(body), node=node, asked=asked)
+    return Said(body=body, node=node, asked=asked, written_spec=written_spec)
 
 
 def _asked(before: Said | None, written: msgspec.Raw) -> tuple[Asked, str]:
     """What a spec asks for, and its node. To be bound changes nothing of what was asked before."""
     is_written = bool(written) and written != _NULL
     if before is not None:
-        asked = before.asked
-        if written == asked.written:
-            return asked, before.node
+        if written == before.written_spec:
+            return before.asked, before.node
         if is_written and not before.node:
             node = _BOUND_SPEC.decode(written).node_name or ""
-            if _without(node, bytes(written)) == bytes(asked.written):
-                return replace(asked, written=written), node
+            if _without(node, bytes(written)) == bytes(before.written_spec):
+                return before.asked, node
     spec = _SPEC.decode(written) if is_written else PodSpec()
-    asked = Asked(
-        written=written,
+    node, spec.node_name = spec.node_name or "", None
+    return _meant(_encoded(spec)), node
+
+
+# Pods of a job ask alike, but for what nobody keeps: each has a volume of its own for its token.
+@lru_cache(_JOBS)
+def _meant(kept: bytes) -> Asked:
+    spec = _SPEC.decode(kept)
+    return Asked(
         spec=spec,
         gpu_requests=effective_gpu_requests(spec),
         other_requests=effective_other_requests(spec),
@@ -98,7 +104,6 @@ def _asked(before: Said | None, written: msgspec.Raw) -> tuple[Asked, str]:
             [one.name for one in spec.init_containers or () if one.restart_policy == "Always"]
         ),
     )
-    return asked, spec.node_name or ""
 
 
 def _without(node: str, spec: bytes) -> bytes | None:
@@ -122,6 +127,27 @@ def _without(node: str, spec: bytes) -> bytes | None:
 def _owner(written: bytes) -> Owner | None:
     """The controlling owner; the pods of a job write it all alike."""
     return next(owners_of(references(written), controller_only=True), None)
+
+
+# Most pods of a job say the same of themselves.
+@lru_cache(_JOBS)
+def _text(
+    namespace: str,
+    asked: Asked,
+    written_labels: bytes,
+    written_annotations: bytes,
+    written_owners: bytes,
+    written_claims: bytes,
+) -> bytes:
+    body = _body(
+        namespace,
+        labels=strings(written_labels) or {},
+        annotations=strings(written_annotations) or {},
+        owner=_owner(written_owners),
+        asked=asked,
+        claims=_CLAIMS.decode(written_claims) if written_claims else None,
+    )
+    return body_text(body)
 
 
 def _body(

@@ -3,13 +3,15 @@
 from pathlib import Path
 
 import pytest
+from typing_extensions import override
 
 from collector.checkpoints import ANNOTATION
 from collector.intake import Intake
 from collector.kube import pod_said
-from domain.facts import Known, Moment
+from domain.facts import Batch, Known, Moment
+from domain.window import LAST_KEPT_MS
 from store.embedded import Store
-from tests.collector.objects import POD, at, pod
+from tests.collector.objects import POD, at, intake, pod
 from tests.fakes import MemorySink
 
 HOUR_MS = 3_600_000
@@ -90,3 +92,24 @@ def test_what_came_back_is_not_forgotten() -> None:
         taking.flush()
     assert set(known.objects) == {"a", "later"}
     assert known.objects["a"].gone_ms is None
+
+
+class SinceWhen(MemorySink):
+    """Notes since when the known objects of each batch were seen."""
+
+    __slots__ = ("told",)
+
+    @override
+    def append(self, batch: Batch) -> int:
+        self.told = [*getattr(self, "told", []), batch.seen_since_ms]
+        return super().append(batch)
+
+
+def test_a_batch_says_since_when_its_known_objects_were_seen() -> None:
+    sink = SinceWhen()
+    taking = intake(sink)
+    for second, uid in enumerate(("a", "b", "a", "a", "b"), 1):
+        taking.see(POD, "ADDED", pod(uid, second), at(second))
+        if second in {2, 4, 5}:
+            taking.flush()
+    assert sink.told == [LAST_KEPT_MS, at(1), at(2)]

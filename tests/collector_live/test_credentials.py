@@ -4,11 +4,14 @@ import base64
 import json
 import os
 from collections.abc import Mapping
+from itertools import islice
 from pathlib import Path
 
 import pytest
 import yaml
+from kubernetes.client import Configuration
 
+from collector.kube import client
 from collector.kube.client import Connection
 from collector.kube.credentials import Lifetime, of_certificates, of_token
 from domain.window import parse_instant
@@ -95,6 +98,28 @@ def test_a_kubeconfig_that_is_renewed_is_read_again(tmp_path: Path) -> None:
         path.write_text("users: [")
         connection.get(PODS, {})
     assert cluster.authorizations == ["Bearer old", "Bearer new", "Bearer new"]
+
+
+def test_a_kubeconfig_that_is_renewed_while_it_is_read_is_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, renewals = client._configuration, iter([(1, "second"), (2, "third")])
+
+    def read_and_renewed(path: Path | None, context: str | None) -> Configuration:
+        found = read(path, context)
+        for second, token in islice(renewals, 1):
+            kubeconfig(written, cluster.url, {"token": token})
+            os.utime(written, (0, second))
+        return found
+
+    monkeypatch.setattr(client, "_configuration", read_and_renewed)
+    with FakeCluster() as cluster:
+        cluster.serve(PODS)
+        written = kubeconfig(tmp_path / "kubeconfig", cluster.url, {"token": "first"})
+        connection = Connection.open(kubeconfig=written)
+        for _ in range(3):
+            connection.get(PODS, {})
+    assert cluster.authorizations == ["Bearer second", "Bearer third", "Bearer third"]
 
 
 HALF_WRITTEN = {

@@ -212,3 +212,13 @@ def test_numbers_go_on_after_the_store_was_reopened(tmp_path: Path) -> None:
     numbers = store.rows("select seq from transition union all select seq from description order by seq")
     assert [row["seq"] for row in numbers] == [1, 2, 3, 4, 5, 6]
     store.close()
+
+
+def test_a_state_from_before_its_batch_looks_for_known_ones_is_replaced_all_the_same(store: Store) -> None:
+    store.append(one_pod("a", 5))
+    store.append(replace(one_pod("b", 70), seen_since_ms=60))
+    again = replace(one_pod("a", 80), seen_since_ms=70)
+    again.objects["b"] = state("b", 80)
+    store.append(again)
+    assert store.known(CLUSTER).objects == again.objects
+    assert len(store.facts_of(CLUSTER)[0]) == 3
