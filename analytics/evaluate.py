@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from operator import itemgetter
 from typing import Any, TypeAlias, TypeVar, cast
 
@@ -285,10 +286,15 @@ def gpu_sums(rows: Sequence[Row], ask: Ask) -> list[Sample]:
     return _summed(rows, ask, unit=MICRO_PER_GPU)
 
 
-def _summed(rows: Sequence[Row], ask: Ask, *, unit: int) -> list[Sample]:
+def gpus_of(column: str) -> Compute:
+    """The same of another column: so one query answers several metrics, each of which has a column."""
+    return partial(_summed, unit=MICRO_PER_GPU, column=column)
+
+
+def _summed(rows: Sequence[Row], ask: Ask, *, unit: int, column: str = "value") -> list[Sample]:
     samples = []
     for labels, members in grouped(rows, ask.by):
-        known = wholes([row for row in members if row["value"] is not None], "value")
+        known = wholes([row for row in members if row[column] is not None], column)
         samples.append(Sample(labels=labels, value=sum(known) / unit, lower_bound=len(known) < len(members)))
     return samples or [Sample.undefined({}, NOTHING_OBSERVED)]
 

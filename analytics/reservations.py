@@ -81,7 +81,7 @@ from seen_before($as_of_ms)
 
 def is_phantom(row: Row, policy: Policy) -> bool:
     """Whether the reservation has been without pods for so long that it is a finding."""
-    return timedelta(milliseconds=whole(row, "without_pods_ms")) >= policy.phantom_reservation_after
+    return whole(row, "without_pods_ms") >= policy.phantom_reservation_after / timedelta(milliseconds=1)
 
 
 def phantom_gpus(rows: Sequence[Row], ask: Ask) -> list[Sample]:

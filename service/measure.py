@@ -1,7 +1,9 @@
 """The measurement tick: every metric as of now, kept in the store and shown to Prometheus."""
 
+import gc
 import logging
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import groupby
@@ -63,9 +65,10 @@ class Measurer:
         if not recut and as_of_ms == self._last_ms:
             self.publish(self._last, as_of_ms)
             return len(self._last)
-        measurements = list(self._measured(as_of_ms))
-        self.answers.store.publish([one for one in measurements if one.as_of_ms == as_of_ms])
-        self.publish(measurements, as_of_ms)
+        with _uncollected():
+            measurements = list(self._measured(as_of_ms))
+            self.answers.store.publish([one for one in measurements if one.as_of_ms == as_of_ms])
+            self.publish(measurements, as_of_ms)
         self._last_ms, self._last = as_of_ms, measurements
         return len(measurements)
 
@@ -104,6 +107,23 @@ class Measurer:
         if not kept or not 0 <= as_of_ms - kept[0].as_of_ms < metric.every // timedelta(milliseconds=1):
             kept = self._slow[metric.name] = self.answers.measure(metric, as_of_ms, reader=reader)
         return kept
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """
+    Without the garbage collector.
+
+    Rows and samples are some hundred thousand objects without a cycle: it would walk through all of them,
+    again and again, to find nothing, for a twelfth of the time that a tick takes.
+    """
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
 
 
 def _query(metric: Metric) -> str:

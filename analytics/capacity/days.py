@@ -9,10 +9,11 @@ from typing import Final
 import numpy as np
 
 from analytics.capacity.buy_or_tune import Day, Figure, advice
-from analytics.capacity.ratios import HELD_AND_CAPACITY, held, part_of_capacity, productive
+from analytics.capacity.ratios import held, part_of_capacity, productive
 from analytics.censored import Stays
 from analytics.evaluate import grouped
 from analytics.waits import FIRST_WAITS, censored_median
+from analytics.wastage.goodput import USE_AND_CAPACITY
 from domain.metric import Ask, Row, Sample
 from domain.window import MS_PER_SECOND
 
@@ -44,7 +45,7 @@ select
     null as exits,
     null as ends
 from (
-{_of_day(HELD_AND_CAPACITY, place)}) as used
+{_of_day(USE_AND_CAPACITY, place)}) as used
 union all
 select
     {place} as day,

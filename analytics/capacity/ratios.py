@@ -3,44 +3,16 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Final
 
 from analytics.evaluate import grouped, whole
 from analytics.wastage.asked import bill_of
 from analytics.wastage.bill import Bill
 from analytics.wastage.causes import LOST_CAUSES, Cause
-from analytics.wastage.goodput import USEFUL_AND_CAPACITY
+from analytics.wastage.goodput import HELD
 from domain.metric import Ask, Compute, Row, Sample
 
-# In the place of a cause: all that pods held.
-_HELD: Final = "held"
 # Held, and yet no work that stays.
 _IN_VAIN = (Cause.IDLE, Cause.RESIDENT_IDLE, Cause.GANG_HOLD, *LOST_CAUSES)
-
-
-# What was held is known from the pods; what it was for, only once it is accounted.
-HELD_AND_CAPACITY: Final = f"""{USEFUL_AND_CAPACITY}\
-union all
-select
-    cluster,
-    gpu_model,
-    node,
-    '{_HELD}' as cause,
-    '' as may_be,
-    true as charged,
-    false as restart,
-    coalesce(sum(
-        micro_gpus::hugeint
-        * (least(coalesce(released_ms, $as_of_ms), $as_of_ms) - greatest(bound_ms, $window_start_ms))
-    ), 0) as amount,
-    count(*) - count(micro_gpus) as unmeasured_ms
-from gpu_holding
-where
-    bound_ms < $as_of_ms
-    and coalesce(released_ms > $window_start_ms, true)
-    and open_until_ms >= $window_start_ms
-group by cluster, gpu_model, node
-"""  # noqa: S608 - put together of constants
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,11 +42,11 @@ def productive(use: Use) -> tuple[int, bool, str]:
 
 
 def _use(rows: Sequence[Row]) -> Use:
-    of_pods = [row for row in rows if row["cause"] == _HELD]
+    of_pods = [row for row in rows if row["cause"] == HELD]
     return Use(
         held=sum(whole(row, "amount") for row in of_pods),
         is_known=not any(row["unmeasured_ms"] for row in of_pods),
-        bill=bill_of(row for row in rows if row["cause"] not in (None, _HELD)),
+        bill=bill_of(row for row in rows if row["cause"] not in (None, HELD)),
     )
 
 

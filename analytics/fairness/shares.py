@@ -7,7 +7,7 @@ from typing import Final, TypedDict
 from analytics.evaluate import NOTHING_OBSERVED, grouped, whole
 from analytics.fairness.debt import carry_debt, forgiven_debt
 from domain.errors import DataError
-from domain.metric import Ask, Row, Sample
+from domain.metric import Ask, Compute, Row, Sample
 from domain.quantity import MICRO_PER_GPU
 from domain.window import MS_PER_HOUR
 
@@ -19,23 +19,20 @@ SEVERAL_MODELS = "debts of pools with different GPU models are not added: ask by
 SEVERAL_POOLS = "pools are not added: ask by cluster and pool"
 
 
-def shares_now(column: str) -> str:
-    """The query for a quantity that teams have: entitled, demand or held."""
-    return f"""\
+# What teams have: a column for each metric, so that all are read at once; likewise below.
+SHARES_NOW: Final = """\
 -- One row per pool, queue and team just before $as_of_ms, and a row of zero per queue: its team is null.
-select cluster, pool, queue, team, gpu_model, {column} as value
+select cluster, pool, queue, team, gpu_model, entitled, demand, held
 from team_share
 where start_ms < $as_of_ms and until_ms >= $as_of_ms
 union all
-select cluster, pool, queue, null as team, gpu_model, 0 as value
+select cluster, pool, queue, null as team, gpu_model, 0 as entitled, 0 as demand, 0 as held
 from entity_share
 where start_ms < $as_of_ms and until_ms >= $as_of_ms
-"""  # noqa: S608 (the column is one of ours)
+"""
 
-
-def quotas_now(column: str) -> str:
-    """The query for a quantity that only the holder of a quota has: quota, lent, borrowed, over_quota."""
-    return f"""\
+# What only the holder of a quota has.
+QUOTAS_NOW: Final = """\
 -- One row per pool and queue just before $as_of_ms. Where several teams share the queue, team names them
 -- all; it is '' where no team has used it yet.
 with sharing as (
@@ -52,25 +49,26 @@ select
     entity_share.queue,
     coalesce(nullif(entity_share.team, ''), 'shared by ' || sharing.names, '') as team,
     entity_share.gpu_model,
-    entity_share.{column} as value
+    entity_share.quota,
+    entity_share.lent,
+    entity_share.borrowed,
+    entity_share.over_quota
 from entity_share
 left join sharing
     on entity_share.cluster = sharing.cluster
     and entity_share.pool = sharing.pool
     and entity_share.queue = sharing.queue
 where entity_share.start_ms < $as_of_ms and entity_share.until_ms >= $as_of_ms
-"""  # noqa: S608 (the column is one of ours)
+"""
 
-
-def pools_now(column: str) -> str:
-    """The query for a figure of whole pools."""
-    return f"""\
+# Figures of whole pools.
+POOLS_NOW: Final = """\
 -- One row per pool just before $as_of_ms.
-select cluster, pool, gpu_model, {column} as value, undefined_because
+select
+    cluster, pool, gpu_model, capacity, without_quota, from_unassigned, jain, error_ratio, undefined_because
 from pool_state
 where start_ms < $as_of_ms and until_ms >= $as_of_ms
-"""  # noqa: S608 (the column is one of ours)
-
+"""
 
 DEBTS_NOW = """\
 -- One row per pool, queue and team just before $as_of_ms, and a row of zeros per queue: its team is null.
@@ -169,17 +167,21 @@ def forgiven(rows: Sequence[Row], ask: Ask) -> list[Sample]:
     return samples or [Sample.undefined({}, NOTHING_OBSERVED)]
 
 
-def one_pool(rows: Sequence[Row], ask: Ask) -> list[Sample]:
+def one_pool(column: str) -> Compute:
     """A ratio of a pool; several pools have none together."""
-    samples = []
-    for labels, members in grouped(rows, ask.by):
-        if len(members) > 1:
-            samples.append(Sample.undefined(labels, SEVERAL_POOLS))
-        elif members[0]["value"] is None:
-            samples.append(Sample.undefined(labels, str(members[0]["undefined_because"])))
-        else:
-            samples.append(Sample(labels=labels, value=_real(members[0], "value")))
-    return samples or [Sample.undefined({}, NOTHING_OBSERVED)]
+
+    def compute(rows: Sequence[Row], ask: Ask) -> list[Sample]:
+        samples = []
+        for labels, members in grouped(rows, ask.by):
+            if len(members) > 1:
+                samples.append(Sample.undefined(labels, SEVERAL_POOLS))
+            elif members[0][column] is None:
+                samples.append(Sample.undefined(labels, str(members[0]["undefined_because"])))
+            else:
+                samples.append(Sample(labels=labels, value=_real(members[0], column)))
+        return samples or [Sample.undefined({}, NOTHING_OBSERVED)]
+
+    return compute
 
 
 def _holds_at(row: Row, at_ms: int) -> bool:

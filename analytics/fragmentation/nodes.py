@@ -4,9 +4,9 @@
 DIMENSIONS = ("cluster", "gpu_model", "node")
 LABELS = ("cluster", "gpu_model")
 
-# Metrics add what they tell of `node_now`. An unknown share makes null, which `greatest` would hide.
-# `spare` is what nobody holds. Each pod's share is rounded down, so that less than one micro-GPU per pod is
-# no room but what rounding left of cards that are full.
+# A column for each metric, so that all are read at once. An unknown share makes null, which `greatest` would
+# hide. `spare` is what nobody holds. Each pod's share is rounded down, so that less than one micro-GPU per
+# pod is no room but what rounding left of cards that are full.
 NODES_NOW = """\
 -- One row per node with GPUs just before $as_of_ms.
 with held as (
@@ -46,4 +46,21 @@ node_now as (
         and coalesce(node_capacity.capacity_micro_gpus, node_capacity.allocatable_micro_gpus, 1) > 0
 )
 
+select
+    cluster,
+    gpu_model,
+    node,
+    capacity,
+    unpartitioned,
+    case when schedulable then spare else 0 end as free,
+    case when schedulable then 0 else spare end as cordoned,
+    case
+        when capacity - unpartitioned > allocatable then capacity - unpartitioned - allocatable
+        when capacity - unpartitioned <= allocatable then 0
+    end as unhealthy,
+    case
+        when held > allocatable then held - allocatable
+        when held <= allocatable then 0
+    end as overcommitted
+from node_now
 """

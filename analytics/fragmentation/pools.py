@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import Final
 
 from analytics.evaluate import NOTHING_OBSERVED, grouped, once, whole
 from analytics.fragmentation.beside import ASK_NO_GPU, WHO_IS_LATE
@@ -182,6 +183,10 @@ where offered_flavor.start_ms < $as_of_ms and coalesce(offered_flavor.end_ms >= 
 {WHO_IS_LATE}{ASK_NO_GPU}"""  # noqa: S608 (ours)
 
 
+# The columns of a row of what waits on which it depends what is wanted.
+_WANTED: Final = ("part", "resource", "devices", "pods", "bound", "wants", "queue", "flavor")
+
+
 @dataclass(slots=True)
 class _Standing:
     """
@@ -291,9 +296,13 @@ def _pools(rows: Sequence[Row]) -> list[tuple[dict[str, str], Pool]]:
             elif row["what"] == "flavor":
                 door = standing.flavors.setdefault((str(row["queue"]), str(row["resource"])), {})
                 door[str(row["flavor"])] = str(row["wants"])
+        # Most of those that wait ask alike.
+        alike: dict[tuple[object, ...], Ask | None] = {}
         for uid, of_workload in waiting.items():
-            ask = _ask(of_workload, standing)
-            if ask is not None:
+            wanted = tuple(row[name] for row in of_workload for name in _WANTED)
+            if wanted not in alike:
+                alike[wanted] = _ask(of_workload, standing)
+            if (ask := alike[wanted]) is not None:
                 pool.asks[uid] = ask
         found.append((labels, pool))
     return found

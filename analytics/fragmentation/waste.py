@@ -71,9 +71,11 @@ def unusable(
         by_node[node] = by_node.get(node, 0) + micro
     lost = Fraction(0)
     for (resource, size), share in shapes.items():
-        for node, devices in inventory.free.items():
-            usable = micro_gpus.get((node, resource), 0) if devices.get(resource, 0) >= size else 0
-            lost += share * (by_node.get(node, 0) - usable)
+        lost += share * sum(
+            by_node.get(node, 0)
+            - (micro_gpus.get((node, resource), 0) if devices.get(resource, 0) >= size else 0)
+            for node, devices in inventory.free.items()
+        )
     return lost
 
 

@@ -1,16 +1,27 @@
 """The interactive reserve: what interactive work holds or could take, against its part of the pool."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Any, Final, NamedTuple, Self
 
 import numpy as np
+import polars as pl
 
 from analytics.censored import Longs
 from domain.metric import Row
 from domain.policy import Policy
 from domain.window import Window
 from domain.workload import ServiceClass
+
+# What is read of nodes and pods that all hold at an instant.
+_NOW: Final = {
+    "what": pl.String,
+    "node": pl.String,
+    "allocatable": pl.Int64,
+    "schedulable": pl.Boolean,
+    "micro_gpus": pl.Int64,
+    "service_class": pl.String,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,15 +48,13 @@ class _Rooms(NamedTuple):
     preemptible: Longs
 
     @classmethod
-    def of(cls, rows: Sequence[Row], from_ms: Longs, until_ms: Longs, policy: Policy) -> Self:
+    def of(cls, stretches: pl.DataFrame, from_ms: Longs, until_ms: Longs, policy: Policy) -> Self:
         """
-        From stretches: their rows, and when each begins and ends.
+        From stretches, and when each begins and ends.
 
         A node that is cordoned or not ready, or gone, offers nothing; what pods hold on it is held.
         """
-        codes: dict[object, int] = {}
-        node_of = _longs(codes.setdefault(row["node"], len(codes)) for row in rows)
-        parts = np.array([node_of, from_ms, *_parts(rows, policy)]).T[from_ms < until_ms]
+        parts = np.array([_nodes(stretches), from_ms, *_parts(stretches, policy)]).T[from_ms < until_ms]
         begin, end = parts.copy(), parts * [1, 1, -1, -1, -1, -1]
         end[:, 1] = until_ms[from_ms < until_ms]
         amounts = np.concatenate((begin, end))
@@ -71,22 +80,28 @@ def _steps(levels: Longs, begins: Longs) -> Longs:
     return np.asarray(levels - before)
 
 
-def _parts(rows: Sequence[Row], policy: Policy) -> tuple[Longs, Longs, Longs, Longs]:
-    """What rows offer, and hold: in all, of interactive work, and of what gives way."""
-    holds = [row["what"] == "held" for row in rows]
-    offered = _longs(
-        0 if held or not row["schedulable"] else row["allocatable"] or 0
-        for row, held in zip(rows, holds, strict=True)
+def _nodes(stretches: pl.DataFrame) -> Longs:
+    """A number for each node."""
+    return stretches["node"].rank("dense").cast(pl.Int64).to_numpy()
+
+
+def _parts(stretches: pl.DataFrame, policy: Policy) -> list[Longs]:
+    """What stretches offer, and hold: in all, of interactive work, and of what gives way."""
+    is_held, of_class = pl.col("what") == "held", pl.col("service_class").fill_null("")
+    held = pl.when(is_held).then(pl.col("micro_gpus").fill_null(0)).otherwise(0)
+    found = stretches.select(
+        offered=pl.when(is_held | ~pl.col("schedulable"))
+        .then(0)
+        .otherwise(pl.col("allocatable").fill_null(0)),
+        held=held,
+        interactive=held * (of_class == str(ServiceClass.INTERACTIVE)),
+        gives_way=held * of_class.is_in([str(name) for name in policy.preemptible_classes]),
     )
-    held = _longs(row["micro_gpus"] or 0 if held else 0 for row, held in zip(rows, holds, strict=True))
-    classes = [str(row["service_class"]) if held else "" for row, held in zip(rows, holds, strict=True)]
-    interactive = _longs(of_class == ServiceClass.INTERACTIVE for of_class in classes)
-    gives_way = _longs(of_class in policy.preemptible_classes for of_class in classes)
-    return offered, held, held * interactive, held * gives_way
+    return [_longs(column) for column in found]
 
 
-def _longs(values: Iterable[object]) -> Longs:
-    return np.array(list(values), np.int64)
+def _longs(column: pl.Series) -> Longs:
+    return column.cast(pl.Int64).to_numpy()
 
 
 def shortfall(room: Room, policy: Policy) -> float:
@@ -107,7 +122,8 @@ def _missing(room: Room | _Rooms, policy: Policy) -> Any:
 
 def pool_now(rows: Sequence[Row], policy: Policy) -> Room:
     """A pool's room from rows of nodes and pods that all hold at the instant."""
-    rooms = _Rooms.of(rows, np.zeros(len(rows), np.int64), np.ones(len(rows), np.int64), policy)
+    stretches = pl.DataFrame([{name: row.get(name) for name in _NOW} for row in rows], schema=_NOW)
+    rooms = _Rooms.of(stretches, np.zeros(len(rows), np.int64), np.ones(len(rows), np.int64), policy)
     now = np.searchsorted(rooms.at_ms, 0, "right") - 1
     if now < 0:
         return Room()
@@ -119,18 +135,18 @@ def pool_now(rows: Sequence[Row], policy: Policy) -> Room:
     )
 
 
-def shortfall_over(rows: Sequence[Row], window: Window, policy: Policy) -> float:
+def shortfall_over(stretches: pl.DataFrame, window: Window, policy: Policy) -> float:
     """
     The shortfall of a pool summed over a window, micro-GPU times milliseconds.
 
     Args:
-        rows: stretches of nodes and pods: what, node, allocatable, schedulable, micro_gpus,
-            service_class, start_ms, end_ms (null: still).
+        stretches: of nodes and pods, a row each: what str, node str, allocatable i64, schedulable bool,
+            micro_gpus i64, service_class str, start_ms i64, end_ms i64 (null: still).
         window: what lies outside is cut off.
         policy: the reserve.
     """
-    from_ms = np.maximum(_longs(row["start_ms"] for row in rows), window.start_ms)
-    ends = _longs(window.end_ms if row["end_ms"] is None else row["end_ms"] for row in rows)
-    rooms = _Rooms.of(rows, from_ms, np.minimum(ends, window.end_ms), policy)
+    from_ms = np.maximum(_longs(stretches["start_ms"]), window.start_ms)
+    until_ms = np.minimum(_longs(stretches["end_ms"].fill_null(window.end_ms)), window.end_ms)
+    rooms = _Rooms.of(stretches, from_ms, until_ms, policy)
     lengths = np.diff(rooms.at_ms, append=window.end_ms)
     return float(np.sum(np.maximum(0.0, _missing(rooms, policy)) * lengths))

@@ -1,11 +1,16 @@
 """The rows behind the interactive rules: stretches of nodes and of pods on them, pool by pool."""
 
 from collections.abc import Callable, Sequence
+from typing import Final
+
+import polars as pl
 
 from analytics.evaluate import NOTHING_OBSERVED, grouped
-from domain.metric import Ask, Compute, Row, Sample
+from domain.metric import Ask, Compute, FrameCompute, Row, Sample
 
 POOL = ("cluster", "gpu_model")
+# Quantities that may be unknown.
+_KNOWN: Final = ("micro_gpus", "allocatable")
 
 STRETCHES = """\
 -- One row per stretch of a node with GPUs ('node'), and of a pod on one ('held'), that touches the window.
@@ -112,21 +117,49 @@ def summed_over_pools(value: Callable[[Sequence[Row], Ask], float]) -> Compute:
     """
 
     def compute(rows: Sequence[Row], ask: Ask) -> list[Sample]:
-        by_pool: list[Row] = [
-            {**labels, "value": value(members, ask), "known": all(map(_is_known, members))}
-            for labels, members in grouped(rows, POOL)
-        ]
-        return [
-            Sample(
-                labels=labels,
-                value=sum(float(str(pool["value"])) for pool in pools),
-                lower_bound=not all(pool["known"] for pool in pools),
-            )
-            for labels, pools in grouped(by_pool, ask.by)
-        ] or [Sample.undefined({}, NOTHING_OBSERVED)]
+        return _summed(
+            [
+                {**labels, "value": value(members, ask), "known": all(map(_is_known, members))}
+                for labels, members in grouped(rows, POOL)
+            ],
+            ask,
+        )
 
     return compute
 
 
+def stretches_summed_over_pools(value: Callable[[pl.DataFrame, Ask], float]) -> FrameCompute:
+    """The same of stretches as a frame: of a day there are as many as pods ran."""
+
+    def compute(stretches: pl.DataFrame, ask: Ask) -> list[Sample]:
+        if stretches.is_empty():
+            return _summed([], ask)
+        return _summed(
+            [
+                {
+                    **dict(zip(POOL, map(str, key), strict=True)),
+                    "value": value(members, ask),
+                    "known": not any(members[name].null_count() for name in _KNOWN),
+                }
+                for key, members in stretches.group_by(POOL, maintain_order=True)
+                if None not in key
+            ],
+            ask,
+        )
+
+    return compute
+
+
+def _summed(by_pool: Sequence[Row], ask: Ask) -> list[Sample]:
+    return [
+        Sample(
+            labels=labels,
+            value=sum(float(str(pool["value"])) for pool in pools),
+            lower_bound=not all(pool["known"] for pool in pools),
+        )
+        for labels, pools in grouped(by_pool, ask.by)
+    ] or [Sample.undefined({}, NOTHING_OBSERVED)]
+
+
 def _is_known(row: Row) -> bool:
-    return row["micro_gpus"] is not None and row["allocatable"] is not None
+    return all(row[name] is not None for name in _KNOWN)

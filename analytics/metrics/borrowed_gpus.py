@@ -1,6 +1,7 @@
 """Borrowed GPUs of each entity of a pool."""
 
-from analytics.fairness.shares import DIMENSIONS, LABELS, quotas_now
+from analytics.evaluate import gpus_of
+from analytics.fairness.shares import DIMENSIONS, LABELS, QUOTAS_NOW
 from domain.metric import Metric, Page, Unit
 
 METRIC = Metric(
@@ -12,10 +13,11 @@ METRIC = Metric(
         " A note, not a term of the entitlement."
     ),
     source="Kueue borrowing, summed from pods",
-    sql=quotas_now("borrowed"),
+    sql=QUOTAS_NOW,
     labels=LABELS,
     scraped=False,
     dimensions=DIMENSIONS,
+    compute=gpus_of("borrowed"),
     pages=(Page.FAIRNESS,),
     shared_labels=("queue", "pool"),
 )

@@ -1,5 +1,6 @@
 """GPUs that there are."""
 
+from analytics.evaluate import gpus_of
 from analytics.fragmentation.nodes import DIMENSIONS, LABELS, NODES_NOW
 from domain.metric import Metric, Page, Unit
 
@@ -12,17 +13,10 @@ METRIC = Metric(
         " cards that no instance covers included."
     ),
     source="Kubernetes node capacity",
-    sql=NODES_NOW
-    + """\
-select
-    cluster,
-    gpu_model,
-    node,
-    capacity as value
-from node_now
-""",
+    sql=NODES_NOW,
     labels=LABELS,
     dimensions=DIMENSIONS,
+    compute=gpus_of("capacity"),
     pages=(Page.CLUSTER, Page.CAPACITY),
     open_labels=("node",),
 )

@@ -1,6 +1,7 @@
 """The part of the capacity that was held."""
 
-from analytics.capacity.ratios import HELD_AND_CAPACITY, held, part_of_capacity
+from analytics.capacity.ratios import held, part_of_capacity
+from analytics.wastage.goodput import USE_AND_CAPACITY
 from domain.metric import Metric, Page, Unit
 
 METRIC = Metric(
@@ -12,7 +13,7 @@ METRIC = Metric(
         " of buying is 95 % (a setting)."
     ),
     source="definition of this product",
-    sql=HELD_AND_CAPACITY,
+    sql=USE_AND_CAPACITY,
     labels=("cluster", "gpu_model"),
     dimensions=("cluster", "gpu_model"),
     compute=part_of_capacity(held),

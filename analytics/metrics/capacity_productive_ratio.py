@@ -1,6 +1,7 @@
 """The part of the capacity that was held and productive."""
 
-from analytics.capacity.ratios import HELD_AND_CAPACITY, part_of_capacity, productive
+from analytics.capacity.ratios import part_of_capacity, productive
+from analytics.wastage.goodput import USE_AND_CAPACITY
 from domain.metric import Metric, Page, Unit
 
 METRIC = Metric(
@@ -13,7 +14,7 @@ METRIC = Metric(
         " is unknown is left out, which makes a lower bound."
     ),
     source="definition of this product",
-    sql=HELD_AND_CAPACITY,
+    sql=USE_AND_CAPACITY,
     labels=("cluster", "gpu_model"),
     dimensions=("cluster", "gpu_model"),
     compute=part_of_capacity(productive),

@@ -1,6 +1,7 @@
 """Capacity without quota."""
 
-from analytics.fairness.shares import POOL_DIMENSIONS, pools_now
+from analytics.evaluate import gpus_of
+from analytics.fairness.shares import POOL_DIMENSIONS, POOLS_NOW
 from domain.metric import Metric, Page, Unit
 
 METRIC = Metric(
@@ -12,9 +13,10 @@ METRIC = Metric(
         " where the system hands them out all the same, as Volcano does without capability."
     ),
     source="definition of this product",
-    sql=pools_now("without_quota"),
+    sql=POOLS_NOW,
     labels=("cluster", "pool"),
     dimensions=POOL_DIMENSIONS,
+    compute=gpus_of("without_quota"),
     pages=(Page.FAIRNESS,),
     shared_labels=("pool",),
 )

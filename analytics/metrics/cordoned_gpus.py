@@ -1,5 +1,6 @@
 """Free GPUs that no pod may take."""
 
+from analytics.evaluate import gpus_of
 from analytics.fragmentation.nodes import DIMENSIONS, LABELS, NODES_NOW
 from domain.metric import Metric, Page, Unit
 
@@ -12,17 +13,10 @@ METRIC = Metric(
         " unhealthy and unpartitioned GPUs they make up the capacity, less what is overcommitted."
     ),
     source="Kubernetes node unschedulable and Ready",
-    sql=NODES_NOW
-    + """\
-select
-    cluster,
-    gpu_model,
-    node,
-    case when schedulable then 0 else spare end as value
-from node_now
-""",
+    sql=NODES_NOW,
     labels=LABELS,
     dimensions=DIMENSIONS,
+    compute=gpus_of("cordoned"),
     pages=(Page.CLUSTER, Page.CAPACITY),
     open_labels=("node",),
 )

@@ -1,6 +1,7 @@
 """GPUs that each entity of a pool holds or asks for."""
 
-from analytics.fairness.shares import DIMENSIONS, LABELS, shares_now
+from analytics.evaluate import gpus_of
+from analytics.fairness.shares import DIMENSIONS, LABELS, SHARES_NOW
 from domain.metric import Metric, Page, Unit
 
 METRIC = Metric(
@@ -14,10 +15,11 @@ METRIC = Metric(
         " and so does what MultiKueue copied into several clusters."
     ),
     source="definition of this product",
-    sql=shares_now("demand"),
+    sql=SHARES_NOW,
     labels=LABELS,
     scraped=False,
     dimensions=DIMENSIONS,
+    compute=gpus_of("demand"),
     pages=(Page.FAIRNESS,),
     shared_labels=("queue", "pool"),
 )

@@ -1,6 +1,7 @@
 """GPUs that each entity of a pool should have."""
 
-from analytics.fairness.shares import DIMENSIONS, LABELS, shares_now
+from analytics.evaluate import gpus_of
+from analytics.fairness.shares import DIMENSIONS, LABELS, SHARES_NOW
 from domain.metric import Metric, Page, Unit
 
 METRIC = Metric(
@@ -13,9 +14,10 @@ METRIC = Metric(
         " cohorts. Teams that share a queue split it by the weights of their local queues."
     ),
     source="weighted max-min fairness; Kueue cohorts, quotas and weights",
-    sql=shares_now("entitled"),
+    sql=SHARES_NOW,
     labels=LABELS,
     dimensions=DIMENSIONS,
+    compute=gpus_of("entitled"),
     pages=(Page.FAIRNESS,),
     shared_labels=("queue", "pool"),
 )

@@ -1,6 +1,6 @@
 """Fairness error of a pool."""
 
-from analytics.fairness.shares import POOL_DIMENSIONS, one_pool, pools_now
+from analytics.fairness.shares import POOL_DIMENSIONS, POOLS_NOW, one_pool
 from domain.metric import Metric, Page, Unit
 
 METRIC = Metric(
@@ -12,10 +12,10 @@ METRIC = Metric(
         " without capacity, or where nobody is entitled to a GPU."
     ),
     source="Armada's fairness error",
-    sql=pools_now("error_ratio"),
+    sql=POOLS_NOW,
     labels=("cluster", "pool"),
     dimensions=POOL_DIMENSIONS,
-    compute=one_pool,
+    compute=one_pool("error_ratio"),
     pages=(Page.FAIRNESS,),
     shared_labels=("pool",),
 )

@@ -1,5 +1,6 @@
 """GPUs that could be given out now."""
 
+from analytics.evaluate import gpus_of
 from analytics.fragmentation.nodes import NODES_NOW
 from domain.metric import Metric, Page, Unit
 
@@ -12,17 +13,10 @@ METRIC = Metric(
         " cordoned or not ready. A node on which a share cannot be known adds 0 and makes a lower bound."
     ),
     source="Kubernetes node allocatable less requests of bound, non-terminal pods",
-    sql=NODES_NOW
-    + """\
-select
-    cluster,
-    gpu_model,
-    node,
-    case when schedulable then spare else 0 end as value
-from node_now
-""",
+    sql=NODES_NOW,
     labels=("cluster", "gpu_model"),
     dimensions=("cluster", "gpu_model", "node"),
+    compute=gpus_of("free"),
     pages=(Page.HOME, Page.CLUSTER),
     open_labels=("node",),
 )

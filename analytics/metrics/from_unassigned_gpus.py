@@ -1,6 +1,7 @@
 """What the entities of a pool borrow of nobody's quota."""
 
-from analytics.fairness.shares import POOL_DIMENSIONS, pools_now
+from analytics.evaluate import gpus_of
+from analytics.fairness.shares import POOL_DIMENSIONS, POOLS_NOW
 from domain.metric import Metric, Page, Unit
 
 METRIC = Metric(
@@ -12,9 +13,10 @@ METRIC = Metric(
         " in no quota. Over a pool, lent = borrowed - this."
     ),
     source="definition of this product",
-    sql=pools_now("from_unassigned"),
+    sql=POOLS_NOW,
     labels=("cluster", "pool"),
     dimensions=POOL_DIMENSIONS,
+    compute=gpus_of("from_unassigned"),
     pages=(Page.FAIRNESS,),
     shared_labels=("pool",),
 )

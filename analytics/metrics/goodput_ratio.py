@@ -1,6 +1,6 @@
 """Useful GPU-hours per GPU-hour of capacity."""
 
-from analytics.wastage.goodput import USEFUL_AND_CAPACITY, goodput_ratio
+from analytics.wastage.goodput import USE_AND_CAPACITY, goodput_ratio
 from domain.metric import Metric, Page, Unit
 
 METRIC = Metric(
@@ -13,7 +13,7 @@ METRIC = Metric(
         " unknown."
     ),
     source="definitions of this product",
-    sql=USEFUL_AND_CAPACITY,
+    sql=USE_AND_CAPACITY,
     labels=("cluster", "gpu_model"),
     dimensions=("cluster", "gpu_model", "node"),
     compute=goodput_ratio,

@@ -1,18 +1,18 @@
 """How far the interactive reserve fell short in a window."""
 
-from collections.abc import Sequence
+import polars as pl
 
 from analytics.interactive.reserve import shortfall_over
-from analytics.interactive.rows import POOL, STRETCHES, summed_over_pools
-from domain.metric import Ask, Metric, Page, Row, Unit
+from analytics.interactive.rows import POOL, STRETCHES, stretches_summed_over_pools
+from domain.metric import Ask, Metric, Page, Unit
 from domain.quantity import MICRO_PER_GPU
 from domain.window import MS_PER_SECOND
 
 _PER_GPU_HOUR = MICRO_PER_GPU * 3600 * MS_PER_SECOND
 
 
-def _missing(rows: Sequence[Row], ask: Ask) -> float:
-    return shortfall_over(rows, ask.window, ask.policy) / _PER_GPU_HOUR
+def _missing(stretches: pl.DataFrame, ask: Ask) -> float:
+    return shortfall_over(stretches, ask.window, ask.policy) / _PER_GPU_HOUR
 
 
 METRIC = Metric(
@@ -27,7 +27,7 @@ METRIC = Metric(
     sql=STRETCHES,
     labels=POOL,
     dimensions=POOL,
-    compute=summed_over_pools(_missing),
+    compute_frame=stretches_summed_over_pools(_missing),
     windowed=True,
     pages=(Page.POLICY,),
 )

@@ -1,6 +1,6 @@
 """Jain's index of a pool."""
 
-from analytics.fairness.shares import POOL_DIMENSIONS, one_pool, pools_now
+from analytics.fairness.shares import POOL_DIMENSIONS, POOLS_NOW, one_pool
 from domain.metric import Metric, Page, Unit
 
 METRIC = Metric(
@@ -12,10 +12,10 @@ METRIC = Metric(
         " is one for all. Undefined without capacity, or where nobody is entitled to or holds a GPU."
     ),
     source="Jain, Chiu and Hawe 1984",
-    sql=pools_now("jain"),
+    sql=POOLS_NOW,
     labels=("cluster", "pool"),
     dimensions=POOL_DIMENSIONS,
-    compute=one_pool,
+    compute=one_pool("jain"),
     pages=(Page.FAIRNESS,),
     low_is_bad=True,
     shared_labels=("pool",),

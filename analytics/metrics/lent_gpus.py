@@ -1,6 +1,7 @@
 """Lent GPUs of each entity of a pool."""
 
-from analytics.fairness.shares import DIMENSIONS, LABELS, quotas_now
+from analytics.evaluate import gpus_of
+from analytics.fairness.shares import DIMENSIONS, LABELS, QUOTAS_NOW
 from domain.metric import Metric, Page, Unit
 
 METRIC = Metric(
@@ -12,10 +13,11 @@ METRIC = Metric(
         " quota in proportion to it, within their lending limits. A note, not a term of the entitlement."
     ),
     source="definition of this product",
-    sql=quotas_now("lent"),
+    sql=QUOTAS_NOW,
     labels=LABELS,
     scraped=False,
     dimensions=DIMENSIONS,
+    compute=gpus_of("lent"),
     pages=(Page.FAIRNESS,),
     shared_labels=("queue", "pool"),
 )

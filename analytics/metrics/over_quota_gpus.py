@@ -1,6 +1,7 @@
 """GPUs over quota of each entity of a pool."""
 
-from analytics.fairness.shares import DIMENSIONS, LABELS, quotas_now
+from analytics.evaluate import gpus_of
+from analytics.fairness.shares import DIMENSIONS, LABELS, QUOTAS_NOW
 from domain.metric import Metric, Page, Unit
 
 METRIC = Metric(
@@ -12,10 +13,11 @@ METRIC = Metric(
         " a ResourceQuota, or in a flavor in which the queue has lost its quota."
     ),
     source="definition of this product",
-    sql=quotas_now("over_quota"),
+    sql=QUOTAS_NOW,
     labels=LABELS,
     scraped=False,
     dimensions=DIMENSIONS,
+    compute=gpus_of("over_quota"),
     pages=(Page.FAIRNESS,),
     shared_labels=("queue", "pool"),
 )

@@ -1,5 +1,6 @@
 """GPUs asked above what is allocatable."""
 
+from analytics.evaluate import gpus_of
 from analytics.fragmentation.nodes import DIMENSIONS, LABELS, NODES_NOW
 from domain.metric import Metric, Page, Unit
 
@@ -12,20 +13,10 @@ METRIC = Metric(
         " They hide no free GPU elsewhere."
     ),
     source="Kubernetes requests of bound, non-terminal pods less node allocatable",
-    sql=NODES_NOW
-    + """\
-select
-    cluster,
-    gpu_model,
-    node,
-    case
-        when held > allocatable then held - allocatable
-        when held <= allocatable then 0
-    end as value
-from node_now
-""",
+    sql=NODES_NOW,
     labels=LABELS,
     dimensions=DIMENSIONS,
+    compute=gpus_of("overcommitted"),
     pages=(Page.CLUSTER, Page.CAPACITY),
     open_labels=("node",),
 )

@@ -1,6 +1,7 @@
 """Capacity of the pool."""
 
-from analytics.fairness.shares import POOL_DIMENSIONS, pools_now
+from analytics.evaluate import gpus_of
+from analytics.fairness.shares import POOL_DIMENSIONS, POOLS_NOW
 from domain.metric import Metric, Page, Unit
 
 METRIC = Metric(
@@ -13,9 +14,10 @@ METRIC = Metric(
         " Two cohorts that share a flavor both count its free GPUs, so pools are not to be added up."
     ),
     source="definition of this product",
-    sql=pools_now("capacity"),
+    sql=POOLS_NOW,
     labels=("cluster", "pool"),
     dimensions=POOL_DIMENSIONS,
+    compute=gpus_of("capacity"),
     pages=(Page.FAIRNESS,),
     shared_labels=("pool",),
 )

@@ -1,6 +1,7 @@
 """Quota of each entity of a pool."""
 
-from analytics.fairness.shares import DIMENSIONS, LABELS, quotas_now
+from analytics.evaluate import gpus_of
+from analytics.fairness.shares import DIMENSIONS, LABELS, QUOTAS_NOW
 from domain.metric import Metric, Page, Unit
 
 METRIC = Metric(
@@ -13,9 +14,10 @@ METRIC = Metric(
         " more is asked, the rest by what the nodes offer. A team without a quota has 0."
     ),
     source="Kueue nominalQuota, Volcano deserved, ResourceQuota requests",
-    sql=quotas_now("quota"),
+    sql=QUOTAS_NOW,
     labels=LABELS,
     dimensions=DIMENSIONS,
+    compute=gpus_of("quota"),
     pages=(Page.FAIRNESS,),
     shared_labels=("queue", "pool"),
 )

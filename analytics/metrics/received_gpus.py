@@ -1,6 +1,7 @@
 """GPUs that each entity of a pool holds."""
 
-from analytics.fairness.shares import DIMENSIONS, LABELS, shares_now
+from analytics.evaluate import gpus_of
+from analytics.fairness.shares import DIMENSIONS, LABELS, SHARES_NOW
 from domain.metric import Metric, Page, Unit
 
 METRIC = Metric(
@@ -12,9 +13,10 @@ METRIC = Metric(
         " what it is entitled to."
     ),
     source="definition of this product",
-    sql=shares_now("held"),
+    sql=SHARES_NOW,
     labels=LABELS,
     dimensions=DIMENSIONS,
+    compute=gpus_of("held"),
     pages=(Page.FAIRNESS,),
     shared_labels=("queue", "pool"),
 )

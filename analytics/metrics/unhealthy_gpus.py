@@ -1,5 +1,6 @@
 """GPUs that the device plugin reports as sick."""
 
+from analytics.evaluate import gpus_of
 from analytics.fragmentation.nodes import DIMENSIONS, LABELS, NODES_NOW
 from domain.metric import Metric, Page, Unit
 
@@ -12,20 +13,10 @@ METRIC = Metric(
         " MIG instance covers."
     ),
     source="Kubernetes node capacity less allocatable; NVIDIA device plugin's health",
-    sql=NODES_NOW
-    + """\
-select
-    cluster,
-    gpu_model,
-    node,
-    case
-        when capacity - unpartitioned > allocatable then capacity - unpartitioned - allocatable
-        when capacity - unpartitioned <= allocatable then 0
-    end as value
-from node_now
-""",
+    sql=NODES_NOW,
     labels=LABELS,
     dimensions=DIMENSIONS,
+    compute=gpus_of("unhealthy"),
     pages=(Page.CLUSTER, Page.CAPACITY),
     open_labels=("node",),
 )

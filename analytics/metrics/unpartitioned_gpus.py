@@ -1,5 +1,6 @@
 """Slices of MIG cards that are in no instance."""
 
+from analytics.evaluate import gpus_of
 from analytics.fragmentation.nodes import DIMENSIONS, LABELS, NODES_NOW
 from domain.metric import Metric, Page, Unit
 
@@ -13,17 +14,10 @@ METRIC = Metric(
         " few as can hold the instances. Nobody can be given them before the cards are cut anew."
     ),
     source="Kubernetes node capacity by MIG profile; node label nvidia.com/gpu.count",
-    sql=NODES_NOW
-    + """\
-select
-    cluster,
-    gpu_model,
-    node,
-    unpartitioned as value
-from node_now
-""",
+    sql=NODES_NOW,
     labels=LABELS,
     dimensions=DIMENSIONS,
+    compute=gpus_of("unpartitioned"),
     pages=(Page.CLUSTER, Page.CAPACITY),
     open_labels=("node",),
 )

@@ -20,6 +20,7 @@ NOTHING_HELD: Final = "no GPU was held in the window"
 # The columns of the queries below that add up, and those that tell rows of `GPU_TIME` apart.
 TIME_ADDS: Final = ("amount", "unmeasured_ms")
 TIME_APART: Final = ("cause", "may_be", "charged", "restart")
+# Rows of `LOST` are not added up there, because whoever reads them does so, by fewer labels.
 LOST_ADDS: Final = ("low", "at_most", "running", "unknown", "unmeasured")
 
 # Waiting is not held time, so it is no cause; its rows are told apart by this word in its place.
@@ -103,9 +104,9 @@ group by cluster, queue, service_class, priority_class, team, gpu_model, gang_si
 
 # Everybody who held has a row of each kind, with the running time of which nobody knows whether it was work.
 LOST: Final = """\
--- One row per combination of dimensions and kind of loss: GPU-time in the window that was surely lost, as
--- known at $as_of_ms, and that was lost if nothing of it was saved; and the GPU-time that ran, with the part
--- of which the activity is unknown. Micro-GPU times milliseconds.
+-- One row per piece of GPU-time in the window and kind of loss: what was surely lost, as known at $as_of_ms,
+-- and what was lost if nothing of it was saved; and what ran, with the part of which the activity is unknown.
+-- Micro-GPU times milliseconds.
 with piece as (
     select
         *,
@@ -136,22 +137,20 @@ select
     piece.user_name,
     piece.node,
     kind.kind as cause,
-    coalesce(
-        sum(piece.amount) filter (where piece.is_known and piece.is_lost and piece.cause = kind.kind), 0
-    ) as low,
-    coalesce(
-        sum(piece.amount) filter (
-            where piece.is_known and (piece.may_be = kind.kind or (piece.is_lost and piece.cause = kind.kind))
-        ), 0
-    ) as at_most,
-    coalesce(sum(piece.amount) filter (where piece.runs), 0) as running,
-    coalesce(sum(piece.amount) filter (where piece.is_known and piece.cause = 'unknown'), 0) as unknown,
-    count(*) - count(piece.amount) as unmeasured
+    case
+        when piece.is_known and piece.is_lost and piece.cause = kind.kind then coalesce(piece.amount, 0)
+        else 0
+    end as low,
+    case
+        when piece.is_known and (piece.may_be = kind.kind or (piece.is_lost and piece.cause = kind.kind))
+            then coalesce(piece.amount, 0)
+        else 0
+    end as at_most,
+    case when piece.runs then coalesce(piece.amount, 0) else 0 end as running,
+    case when piece.is_known and piece.cause = 'unknown' then coalesce(piece.amount, 0) else 0 end as unknown,
+    case when piece.amount is null then 1 else 0 end as unmeasured
 from piece
 cross join kind
-group by
-    piece.cluster, piece.queue, piece.service_class, piece.priority_class, piece.team, piece.gpu_model,
-    piece.gang_size, piece.user_name, piece.node, kind.kind
 """
 
 

@@ -15,9 +15,9 @@ from domain.window import Window
 DAY = Window(start_ms=0, end_ms=86_400_000)
 FREE = REGISTRY["free_gpus"]
 ROWS: list[Row] = [
-    {"cluster": "east", "gpu_model": "A100", "node": "n1", "value": 2_500_000},
-    {"cluster": "east", "gpu_model": "H100", "node": "n2", "value": None},
-    {"cluster": "west", "gpu_model": "A100", "node": "n3", "value": 1_000_000},
+    {"cluster": "east", "gpu_model": "A100", "node": "n1", "free": 2_500_000},
+    {"cluster": "east", "gpu_model": "H100", "node": "n2", "free": None},
+    {"cluster": "west", "gpu_model": "A100", "node": "n3", "free": 1_000_000},
 ]
 
 
@@ -59,8 +59,8 @@ def test_a_metric_without_a_window_is_asked_once() -> None:
 
 
 def test_a_null_in_a_column_that_must_be_whole_names_the_column() -> None:
-    with pytest.raises(DataError, match="column value = None"):
-        whole(ROWS[1], "value")
+    with pytest.raises(DataError, match="column free = None"):
+        whole(ROWS[1], "free")
 
 
 def test_two_metrics_of_one_name_are_refused() -> None:

@@ -1,5 +1,6 @@
 """The measurement tick: alive while nothing moves, and each question asked once."""
 
+import gc
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -164,6 +165,38 @@ def test_a_metric_that_fails_sounds_an_alarm_until_it_is_measured_again() -> Non
     assert {one.metric for one in shown} == {"held_gpus"}
     assert answers.alarms.sounding() == {}
     store.close()
+
+
+def test_a_tick_collects_no_garbage_and_leaves_the_collector_as_it_was() -> None:
+    collecting: list[bool] = []
+
+    def published(*_: object) -> None:
+        collecting.append(gc.isenabled())
+        message = "the disk is full"
+        raise StoreError(message)
+
+    store = filled()
+    answers = Few(store, Tenancy(), Policy(), FixedClock(at(120)), only={"held_gpus": REGISTRY["held_gpus"]})
+    measurer = Measurer(answers=answers, refresh=lambda: 1, publish=published)
+    assert gc.isenabled()
+    with pytest.raises(StoreError):
+        measurer.tick()
+    assert (collecting, gc.isenabled()) == ([False], True)
+    store.close()
+
+
+def test_metrics_of_nodes_quotas_teams_and_pools_are_read_by_a_query_for_each_family() -> None:
+    of = {
+        "node": "capacity free cordoned unhealthy overcommitted unpartitioned",
+        "quota": "quota lent borrowed over_quota",
+        "team": "entitled demanded received",
+        "pool": "pool_capacity capacity_without_quota from_unassigned",
+    }
+    queries = {
+        family: {REGISTRY[f"{name}_gpus"].sql for name in names.split()} for family, names in of.items()
+    }
+    assert {family: len(asked) for family, asked in queries.items()} == dict.fromkeys(of, 1)
+    assert REGISTRY["goodput_ratio"].sql == REGISTRY["capacity_held_ratio"].sql
 
 
 def test_a_scrape_is_answered_from_what_was_measured_though_the_store_is_closed() -> None:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,6 +14,16 @@ from domain.window import Window
 Rows = list[dict[str, Any]]
 POLICY = Policy()
 END = 30
+COLUMNS = {
+    "what": pl.String,
+    "node": pl.String,
+    "allocatable": pl.Int64,
+    "schedulable": pl.Boolean,
+    "micro_gpus": pl.Int64,
+    "service_class": pl.String,
+    "start_ms": pl.Int64,
+    "end_ms": pl.Int64,
+}
 CLASSES = st.sampled_from(["interactive", "batch", "best_effort", "unclassified", ""])
 USERS = st.sampled_from(["", "ann", "bob", "cid"])
 
@@ -32,6 +43,11 @@ def stretches(draw: st.DrawFn) -> Rows:
             pod = {"micro_gpus": draw(st.integers(1, 4)), "service_class": draw(CLASSES)}
             rows.append({"what": "held", "node": node, "start_ms": start, "end_ms": end, **pod})
     return rows
+
+
+def frame(rows: Rows) -> pl.DataFrame:
+    """The stretches as a metric gets them."""
+    return pl.DataFrame([{name: row.get(name) for name in COLUMNS} for row in rows], schema=COLUMNS)
 
 
 def missing_at(rows: Rows, at_ms: int) -> float:
@@ -59,7 +75,7 @@ def test_a_windows_shortfall_is_that_of_each_millisecond_added_up(
 ) -> None:
     window = Window(start_ms=min(first, second), end_ms=max(first, second) + 1)
     expected = sum(missing_at(rows, at_ms) for at_ms in range(window.start_ms, window.end_ms))
-    assert abs(shortfall_over(rows, window, POLICY) - expected) < 1e-6
+    assert abs(shortfall_over(frame(rows), window, POLICY) - expected) < 1e-6
 
 
 @given(stretches(), st.integers(0, END))
@@ -74,8 +90,8 @@ def test_the_shortfall_now_is_that_of_the_last_millisecond(rows: Rows, at_ms: in
 def test_two_windows_in_a_row_add_up(rows: Rows, first: int, second: int) -> None:
     parts = [Window(start_ms=0, end_ms=first), Window(start_ms=first, end_ms=first + second)]
     whole = Window(start_ms=0, end_ms=first + second)
-    added = sum(shortfall_over(rows, part, POLICY) for part in parts)
-    assert abs(shortfall_over(rows, whole, POLICY) - added) < 1e-6
+    added = sum(shortfall_over(frame(rows), part, POLICY) for part in parts)
+    assert abs(shortfall_over(frame(rows), whole, POLICY) - added) < 1e-6
 
 
 def test_what_may_be_preempted_counts_only_by_setting() -> None:
