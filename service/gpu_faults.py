@@ -57,7 +57,17 @@ class GpuFaults:
     def take(self, readings: Iterable[HealthReading], observed_ms: int) -> list[GpuFault]:
         """Take readings in, of any number of instants; gives what happened that nobody knew."""
         with self._lock:
-            return self._take(readings, observed_ms)
+            try:
+                return self._take(readings, observed_ms)
+            except BaseException:
+                # What was not committed is not known: an exporter shows its number on, and it counts then.
+                self._health.clear()
+                raise
+
+    def forget(self) -> None:
+        """Ask the store again what it knows of each GPU: it holds other facts now."""
+        with self._lock:
+            self._health.clear()
 
     def _take(self, readings: Iterable[HealthReading], observed_ms: int) -> list[GpuFault]:
         ordered = sorted(readings, key=_BY_WHAT_AND_WHEN)

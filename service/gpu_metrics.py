@@ -214,7 +214,8 @@ class Poller:
         *,
         connection: Callable[[], Connection] | None = None,
     ) -> None:
-        self._faults = faults or GpuFaults(store, settings.cluster)
+        # One that remembers nothing yet has no length.
+        self._faults = GpuFaults(store, settings.cluster) if faults is None else faults
         self._settings = settings
         self._store = store
         self._clock = clock
@@ -227,6 +228,10 @@ class Poller:
         if self._prometheus is not None:
             return self._ask(self._prometheus)
         return self._scraper.round()
+
+    def forget(self) -> None:
+        """The store holds other facts now: what was remembered of GPUs is asked of it again."""
+        self._faults.forget()
 
     def close(self) -> None:
         """Let go of the connections."""

@@ -386,6 +386,9 @@ class Runtime:
         """What the stages and the measurer kept in memory is about other facts."""
         self._first_cut.begin_anew()
         self.measurer = self._measurer()
+        for poller in self._pollers:
+            if isinstance(poller, Poller):
+                poller.forget()
 
     def _failed(self, error: ProductError) -> None:
         self._error = self._error or error

@@ -123,7 +123,6 @@ def _told(columns: _Columns, found: list[str], number: int, zone: ZoneInfo) -> T
     if end_ms is not None and start_ms is not None and elapsed is not None:
         start_ms, end_ms = _unfolded(text("start"), text("end"), zone, elapsed)
     eligible_ms = instant_ms(text("eligible"), zone) if "eligible" in columns.places else submit_ms
-    nodes = text("nnodes", "allocnodes")
     return Told(
         line=number,
         job_id=text("jobid"),
@@ -141,9 +140,8 @@ def _told(columns: _Columns, found: list[str], number: int, zone: ZoneInfo) -> T
         qos=text("qos"),
         name=text("jobname"),
         node_list=text("nodelist") if "nodelist" in columns.places else None,
-        nodes=int(nodes) if nodes.isdecimal() and len(nodes) < 8 else 1,
         cpu_count=text("alloccpus", "ncpus"),
-        node_count=nodes,
+        node_count=text("nnodes", "allocnodes"),
         allocated=text("alloctres"),
         requested=text("reqtres"),
         allocated_gres=text("allocgres"),

@@ -161,7 +161,6 @@ def _told(job: _Job, line: int, sample: str) -> Told:
         qos=job.qos or "",
         name=job.name or "",
         node_list=job.nodes or "",
-        nodes=int(nodes or 1),
         node_count="" if nodes is None else str(int(nodes)),
         allocated=_tres(job.tres.allocated),
         requested=_tres(job.tres.requested),

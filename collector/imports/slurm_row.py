@@ -23,7 +23,7 @@ from domain.window import MS_PER_HOUR, MS_PER_SECOND
 
 NO_JOB: Final = "a JobID that is none or was cut off"
 NO_STATE: Final = "a state that Slurm does not have, or one that was cut off"
-NO_GPUS: Final = "a count of GPUs that is none"
+NO_GPUS: Final = "a count of GPUs that is none, or one of each node without a count of nodes"
 RAN_LONGER: Final = "Elapsed is longer than Start and End are apart"
 RAN_SHORTER: Final = "Elapsed is shorter than Start and End are apart, and no suspension explains it"
 # Slurm rounds each stamp to the second by itself, and a clock may be set while a job runs.
@@ -54,7 +54,6 @@ class Told:
     qos: str = ""
     name: str = ""
     node_list: str | None = None
-    nodes: int = 1
     cpu_count: str = ""
     node_count: str = ""
     allocated: str = ""
@@ -174,8 +173,14 @@ def _gpus(told: Told, *, started: bool) -> Gpus:
         if tres:
             return gpus_in_tres(tres)
         if gres:
-            return gpus_in_gres(gres, told.nodes)
+            return gpus_in_gres(gres, _nodes_of_gres(told, started=started))
     return Gpus({}, "")
+
+
+def _nodes_of_gres(told: Told, *, started: bool) -> int | None:
+    """How many nodes have what the older list tells of each; None where nobody tells."""
+    one_name = told.node_list and re.fullmatch(r"[\w.-]+", told.node_list)
+    return _size(told, started=started).nodes or (1 if one_name and started else None)
 
 
 def _size(told: Told, *, started: bool) -> Size:

@@ -11,8 +11,11 @@ from domain.objects import Resources
 _MOST: Final = 1_000_000
 _COUNT: Final = re.compile(r"(\d{1,12})([KMGkmg]?)")
 _TIMES: Final = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3}
-# AllocGRES and ReqGRES, gone since Slurm 21.08: `gpu:4`, `gpu:a100:4(S:0-1)` per node.
-_GRES: Final = re.compile(r"gpu(?::(?P<model>[A-Za-z][^:(,]*))?(?::(?P<count>\d{1,9}))?(?:\(.*\))?")
+# Where its GPUs are wired or which they are, such as `(S:0-1)` and `(IDX:0,2)`.
+_WHICH: Final = re.compile(r"\([^)]*\)")
+_MODEL: Final = re.compile(r"\w[\w.+ -]*")
+# More than any machine holds, each of its GPUs cut into the most slices: `gpu:3090` is a model, not a count.
+_MOST_OF_A_NODE: Final = 256
 
 
 class Size(NamedTuple):
@@ -86,21 +89,45 @@ def told_count(text: str) -> int | None:
 
 
 @lru_cache(maxsize=4096)
-def gpus_in_gres(text: str, nodes: int) -> Gpus:
+def gpus_in_gres(text: str, nodes: int | None) -> Gpus:
     """
-    The GPUs of the older list of generic resources, which is per node.
+    The GPUs of the older list of generic resources, which is per node; of None nobody tells how many nodes.
+
+    Source: sbatch(1), --gres: name[[:type]:count], the count being one where it is not told.
 
     >>> gpus_in_gres("gpu:a100:4", 2)
     Gpus(resources={'nvidia.com/gpu': 8}, model='a100')
+
+    Raises:
+        QuantityError: what stands there of GPUs cannot be read, or its nodes are unknown.
     """
     total = 0
     used: list[str] = []
-    for item in re.split(r",(?![^(]*\))", text):
-        found = _GRES.fullmatch(item.strip())
-        if found is not None:
-            total += int(found["count"] or 1) * max(nodes, 1)
-            used += [found["model"]] if found["model"] else []
+    for item in _WHICH.sub("", text).split(","):
+        model, count = _of_a_node(item.strip())
+        if count and nodes is None:
+            message = f"{item[:80]!r}: GPUs of each node, and nobody tells how many nodes; export NNodes too"
+            raise QuantityError(message)
+        total += count * (nodes or 0)
+        used += [model] if model and count else []
     return _gpus(total, 0, used)
+
+
+def _of_a_node(item: str) -> tuple[str, int]:
+    """
+    The model, where one is told, and the count of a generic resource; none of what is no GPU.
+
+    A model may begin with a digit; what is a count is none. These lists are gone since Slurm 21.08.
+    """
+    name, *rest = re.split("[:=]", item.removeprefix("gres/").removeprefix("gres:"))
+    if name.lower() != "gpu":
+        return "", 0
+    count = _count(item, rest.pop() if rest and _COUNT.fullmatch(rest[-1]) else "1")
+    model = ":".join(rest)
+    if count > _MOST_OF_A_NODE or (rest and not _MODEL.fullmatch(model)):
+        message = f"{item[:80]!r}: expected GPUs of one node, for example gpu:4 or gpu:a100:4"
+        raise QuantityError(message)
+    return model, count
 
 
 def _gpus(total: int, shares: int, models: list[str]) -> Gpus:

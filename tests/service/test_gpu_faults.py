@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from collector.dcgm.answers import Series
 from collector.dcgm.health import of_answer, of_series
 from collector.intake import Intake
 from collector.translator import find
+from domain.errors import StoreBrokenError
 from domain.gpu_fault import FaultKind, GpuHealth, HealthReading
 from domain.policy import Policy
 from domain.tenant import Tenancy
@@ -25,9 +27,12 @@ from service.answers import Answers
 from service.gpu_faults import GpuFaults
 from service.gpu_metrics import Poller
 from service.gpu_metrics_settings import GpuMetricsSettings
+from service.keeping import Keeper
+from service.recovery import open_store
 from service.refresh import Refresher
 from store import adoption
 from store.embedded import Store
+from tests.service.test_keeping_of_stages import settings_in
 from tests.shared import shared
 
 NOON = parse_instant("2026-05-04T12:00:00Z")
@@ -82,6 +87,39 @@ def test_a_gpu_that_nobody_told_of_for_days_is_forgotten_and_known_when_it_comes
         # The driver is the node's, and was told all along.
         assert len(faults) <= 2 * one_gpu
     assert told(faults, line("31"), line("79"), from_ms=NOON + 4 * 24 * MS_PER_HOUR) == [("xid", 79, 1)]
+
+
+def test_an_error_that_could_not_be_committed_is_told_again_and_once(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    faults = GpuFaults(store, "c")
+    told(faults, line("0"))
+
+    def full(_: object) -> int:
+        message = "no space left"
+        raise StoreBrokenError(message)
+
+    with monkeypatch.context() as broken:
+        broken.setattr(store, "append", full)
+        with pytest.raises(StoreBrokenError):
+            told(faults, line("79"), from_ms=NOON + 60_000)
+    assert told(faults, line("79"), line("79"), from_ms=NOON + 120_000) == [("xid", 79, 0)]
+    (row,) = answers_of(store).gpu_faults().rows
+    assert (row["xid"], row["at_earliest"]) == (79, format_instant(NOON))
+
+
+def test_after_a_restore_what_the_store_does_not_know_any_more_is_told_again(tmp_path: Path) -> None:
+    kept = settings_in(tmp_path)
+    asked = GpuMetricsSettings(cluster="c", exporters=("http://127.0.0.1:9",))
+    store = open_store(kept)
+    faults = GpuFaults(store, "c")
+    with closing(store), closing(Poller(asked, store, FixedClock(NOON), faults)) as poller:
+        keeper = Keeper(kept, store, renewed=poller.forget)
+        told(faults, line("0"))
+        keeper.backup(tmp_path / "backup.duckdb")
+        told(faults, line("79"), from_ms=NOON + 60_000)
+        keeper.restore(tmp_path / "backup.duckdb")
+        assert told(faults, line("79"), line("79"), from_ms=NOON + 120_000) == [("xid", 79, 0)]
 
 
 def test_what_was_there_before_anybody_looked_is_told_and_not_counted(store: Store) -> None:

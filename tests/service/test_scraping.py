@@ -44,7 +44,7 @@ class Exporters:
     A server that plays any number of exporters: the first part of the path says which.
 
     `hangs` never answer; `failing` answer 500 and `absent` 404; `endless` never end, and `dripping` neither,
-    with a line now and then.
+    with a line now and then; `cut` end in the middle of a number.
     """
 
     hangs: set[str] = field(default_factory=set)
@@ -52,6 +52,7 @@ class Exporters:
     endless: set[str] = field(default_factory=set)
     absent: set[str] = field(default_factory=set)
     dripping: set[str] = field(default_factory=set)
+    cut: set[str] = field(default_factory=set)
     port: int = 0
     most_at_once: int = 0
     asked: list[str] = field(default_factory=list)
@@ -92,6 +93,8 @@ class Exporters:
                 return
             status = "500 no" if name in self.failing else "404 no" if name in self.absent else "200 OK"
             writer.write(f"HTTP/1.1 {status}\r\nConnection: close\r\n\r\n{line(name)}".encode())
+            if name in self.cut:
+                writer.write(b'DCGM_FI_DEV_GPU_UTIL{gpu="0",UUID="GPU-cut"} 1')
             while name in self.endless and not self._stop.is_set():
                 writer.write(b"# more\n" * 10_000)
                 await writer.drain()
@@ -120,6 +123,16 @@ def serving(exporters: Exporters) -> Iterator[Exporters]:
         task.cancel()
     loop.run_until_complete(asyncio.sleep(0))
     loop.close()
+
+
+def test_an_answer_that_was_cut_in_the_middle_of_a_line_is_none() -> None:
+    taken: list[Scraped] = []
+    with serving(Exporters(cut={"cut"})) as server:
+        groups = grouped([ExporterAddress(server.url(name)) for name in ("cut", "whole")], 2)
+        scrape(groups, lambda _, some: taken.extend(some), clock=FixedClock(START_MS), pace=ScrapePace())
+    told = {one.exporter.url.split("/")[-2]: one for one in taken}
+    assert (told["cut"].text, told["whole"].error) == ("", "")
+    assert "in the middle of a line" in told["cut"].error
 
 
 def scraper(settings: GpuMetricsSettings, store: Store, **more: Any) -> Scraper:
