@@ -148,7 +148,7 @@ def _share(needs: Iterable[int], room: int) -> int:
     The most that one may have, where who needs less leaves the rest to the others.
 
     >>> _share([5, 100, 200], 105), _share([5, 10], 105)
-    (50, 105)
+    (50, 100)
     """
     by_size = sorted(needs)
     for place, need in enumerate(by_size):
