@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
+from alerts.declared import LEDGER_LABEL
 from analytics.evaluate import evaluate, parameters
 from analytics.folding import OTHERS, evaluate_seen, seen
-from alerts.declared import LEDGER_LABEL
 from analytics.metrics import REGISTRY
 from api.app import Api, create_app
 from api.reports import REPORTS
