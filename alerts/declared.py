@@ -12,7 +12,7 @@ from typing import Final
 
 from alerts.posting import WATCHDOG
 from alerts.wording import Links, Words, filled, in_words, quoted
-from domain.alert import AlertRule, Comparison, Limit, Severity
+from domain.alert import KEEP, AlertRule, Comparison, Limit, Severity
 from domain.errors import PolicyError
 from domain.metric import Metric, Sample, Unit
 from domain.policy import Policy
@@ -265,8 +265,10 @@ def _reading(
 
 
 _SOURCES: Final = "sources"
-# As long as the alerts that cannot be trusted need to be found anew.
 _SHORT: Final = timedelta(minutes=1)
+# Longer than the alerts that cannot be trusted stay by themselves: what was over before anything is known
+# again ends in silence, and nobody is told of it a second time.
+_OUTLASTING: Final = KEEP + _SHORT
 _UNTRUSTED: Final = "What waits and who holds what is as it was; silence of the other alerts means nothing."
 
 # The prefix of our series stands here once more: an expression is for Prometheus, as it reads it.
@@ -285,7 +287,7 @@ OWN: Final = (
             link=_SOURCES,
             limit=Limit(setting="source_stale_after"),
             identity=_WHOSE,
-            keep=_SHORT,
+            keep=_OUTLASTING,
             severity=Severity.CRITICAL,
         ),
         expression=f"time() - max by (ledger, cluster) ({_MEASURED})",
@@ -298,7 +300,7 @@ OWN: Final = (
             link=_SOURCES,
             limit=Limit(times=0.0),
             identity=_WHOSE,
-            keep=_SHORT,
+            keep=_OUTLASTING,
             severity=Severity.CRITICAL,
         ),
         expression=f"({SILENT} or (absent({_MEASURED}) unless on () {SILENT}))",
@@ -312,7 +314,7 @@ OWN: Final = (
             link=_SOURCES,
             limit=Limit(setting="source_stale_after"),
             identity=("cluster",),
-            keep=_SHORT,
+            keep=_OUTLASTING,
             severity=Severity.CRITICAL,
         ),
         expression="time() - max by (cluster) (gpuledger_source_seen_timestamp_seconds)",

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
+from typing import Final
 
 from domain.errors import PolicyError
 
@@ -68,6 +69,10 @@ class Limit:
         return not self.setting and not self.gauge
 
 
+# How long an alert stays after its last breach, if its rule says nothing else.
+KEEP: Final = timedelta(minutes=5)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlertRule:
     """
@@ -111,7 +116,7 @@ class AlertRule:
     match: Mapping[str, str] = field(default_factory=dict)
     hold: timedelta = timedelta(minutes=1)
     window: timedelta = timedelta(minutes=15)
-    keep: timedelta = timedelta(minutes=5)
+    keep: timedelta = KEEP
     severity: Severity = Severity.WARNING
     fine_if_undefined: bool = False
     counted: str = ""

@@ -37,3 +37,13 @@ def test_a_stale_cluster_silences_its_own_alerts_and_those_that_rest_on_all() ->
     unmeasured = [alert("GpuledgerMeasurementsStale", ledger="one", cluster="west")]
     assert [inhibited_by(one, unmeasured, RULES) for one in waits] == [[], ["GpuledgerMeasurementsStale"]]
     assert inhibited_by(budget, unmeasured, RULES) == ["GpuledgerMeasurementsStale"]
+
+
+def test_who_tells_of_silence_outlasts_what_was_over_before_anything_is_known_again() -> None:
+    """Where a source comes back, what ended meanwhile is not told once more by itself."""
+    rules = {alert.rule.name: alert.rule for alert in declared(REGISTRY)}
+    of_silence = [rule for rule in RULES if rule.louder.startswith("Gpuledger")]
+    assert of_silence
+    for rule in of_silence:
+        for name in set(rule.quieter) - {"GpuBuyOrTune"}:  # judged by the week, and stays for hours
+            assert rules[rule.louder].keep > rules[name].keep, (rule.louder, name)

@@ -93,8 +93,8 @@ def setting(name: str, value: Any) -> Callable[[Ledger], None]:
 COURSES: dict[str, tuple[Ledger, str, dict[str, str], str, str, str]] = {
     "GpuledgerMeasurementsStale": (
         course(setting("measures", False), setting("measures", True)),
-        # Measured last at minute 2: older than 3 minutes from 6 on, for a minute at 7; one more after 12.
-        ".......!!!!!!!.......",
+        # Measured last at minute 2: older than 3 minutes from 6 on, for a minute at 7; six more after 12.
+        ".......!!!!!!!!!!!!..",
         OURS,
         "gpuledger has not measured for 6m 0s",
         f"It answers scrapes with figures older than 3m 0s. {UNTRUSTED}",
@@ -102,7 +102,7 @@ COURSES: dict[str, tuple[Ledger, str, dict[str, str], str, str, str]] = {
     ),
     "GpuledgerMeasurementsAbsent": (
         course(setting("runs", False), setting("runs", True)),
-        "....!!!!!!!!!!.......",
+        "....!!!!!!!!!!!!!!!..",
         OURS,
         "Prometheus gets no measurement from gpuledger",
         f"It is down, cannot be reached, or has not measured yet. {UNTRUSTED}",
@@ -110,7 +110,7 @@ COURSES: dict[str, tuple[Ledger, str, dict[str, str], str, str, str]] = {
     ),
     "GpuledgerSourceStale": (
         course(setting("reads", False), setting("reads", True)),
-        ".......!!!!!!!.......",
+        ".......!!!!!!!!!!!!..",
         {"cluster": "east"},
         "cluster east has not been read for 6m 0s",
         f"None of its objects was known to be current for more than 3m 0s. {UNTRUSTED}",

@@ -118,14 +118,15 @@ def site(tmp_path: Path) -> Iterator[Site]:
 
 # When each fires, from minute to minute, both included; and when it is asked what it says.
 COURSES = {
-    # Seen last in minutes 3 and 13, and anew in 11 and 21: older than 3 minutes for more than one.
-    "GpuledgerSourceStale": ([(8, 11), (18, 21)], 9),
+    # Seen last in minutes 3 and 13, and anew in 11 and 21: older than 3 minutes for more than one. It stays
+    # for six minutes, and before they are over it is stale again.
+    "GpuledgerSourceStale": ([(8, 26)], 9),
     # While there is no room nothing is measured either, but once at its start in minute 14.
-    "GpuledgerMeasurementsStale": ([(19, 21)], 20),
+    "GpuledgerMeasurementsStale": ([(19, 26)], 20),
     "GpuledgerAlarm": ([(15, 21)], 20),
-    "GpuledgerMeasurementsAbsent": ([(25, 31)], 28),
+    "GpuledgerMeasurementsAbsent": ([(29, 40)], 32),
     # It never falls silent: that it does is what somebody outside waits for.
-    "GpuledgerWatchdog": ([(0, 33)], 20),
+    "GpuledgerWatchdog": ([(0, 42)], 20),
 }
 
 
@@ -143,7 +144,7 @@ def test_what_becomes_of_a_ledger_fires_and_resolves_both_ways(site: Site, tmp_p
 
 
 def play(site: Site) -> None:
-    """Good minutes, and seven of each thing that goes wrong."""
+    """Good minutes, enough for all to end, and seven of each thing that goes wrong."""
     site.down(1)
     with site.ledger() as ledger:
         site.up(ledger, 3)
@@ -155,10 +156,10 @@ def play(site: Site) -> None:
     with site.ledger(min_free="1000000TB") as ledger:
         site.up(ledger, 7, holds=lambda: DISK in ledger.alarms.sounding())
     with site.ledger() as ledger:
-        site.up(ledger, 3)
+        site.up(ledger, 7)
     site.down(7)
     with site.ledger() as ledger:
-        site.up(ledger, 3)
+        site.up(ledger, 8)
 
 
 def check_with_promtool(scrapes: list[str | None], folder: Path) -> None:
