@@ -184,10 +184,11 @@ class Exporter(Collector):
         """The most important first."""
         if snapshot is not None:
             yield from self._measured(snapshot)
-            yield self._incomplete(snapshot)
         yield from _sounding(self._ledger, self._alarms())
         if snapshot is not None:
             yield _seen(snapshot.sources)
+            # As many as clusters times metrics: they must not take the room of what sounds.
+            yield self._incomplete(snapshot)
         yield from _passed_on(self._outside())
         if snapshot is not None:
             yield _because(snapshot.undefined)

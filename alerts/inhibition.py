@@ -116,6 +116,8 @@ def configuration(alerts: Sequence[Declared]) -> str:
                 {
                     "matchers": [f'alertname="{WATCHDOG}"'],
                     "receiver": "watchdog",
+                    # Of several ledgers each is missed by itself.
+                    "group_by": ["alertname", "ledger"],
                     "group_wait": "0s",
                     "group_interval": "1m",
                     "repeat_interval": "1m",

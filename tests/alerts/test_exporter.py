@@ -186,3 +186,14 @@ def test_an_alarm_that_sounds_has_a_series_before_anything_was_measured() -> Non
     assert b'gpuledger_alarm{alarm="disk_full",ledger="gpuledger"} 1.0' in exporter.text()
     alarms.clear()
     assert exporter.text() == b""
+
+
+def test_what_sounds_and_what_is_stale_is_told_however_much_is_unknown() -> None:
+    """Of a hundred clusters every metric failed: that is more than the ledger may tell of itself."""
+    clusters = {f"c{number}": 990_000 for number in range(100)}
+    exporter = Exporter(REGISTRY, FixedClock(NOW_MS), alarms=lambda: {"metric_failed": "all of them"})
+    exporter.publish([], 500_000, clusters, failed=frozenset(REGISTRY))
+    text = exporter.text().decode()
+    assert 'gpuledger_alarm{alarm="metric_failed"' in text
+    assert text.count("\ngpuledger_source_seen_timestamp_seconds{") == len(clusters)
+    assert len([line for line in text.splitlines() if not line.startswith("#")]) == OWN

@@ -2,8 +2,10 @@
 
 from typing import Final
 
+import yaml
+
 from alerts.declared import declared
-from alerts.inhibition import Labels, inhibited_by, inhibitions
+from alerts.inhibition import Labels, configuration, inhibited_by, inhibitions
 from analytics.metrics import REGISTRY
 
 RULES: Final = inhibitions(declared(REGISTRY))
@@ -47,3 +49,8 @@ def test_who_tells_of_silence_outlasts_what_was_over_before_anything_is_known_ag
     for rule in of_silence:
         for name in set(rule.quieter) - {"GpuBuyOrTune"}:  # judged by the week, and stays for hours
             assert rules[rule.louder].keep > rules[name].keep, (rule.louder, name)
+
+
+def test_of_several_ledgers_each_watchdog_is_missed_by_itself() -> None:
+    [watchdog, *_] = yaml.safe_load(configuration(declared(REGISTRY)))["route"]["routes"]
+    assert (watchdog["receiver"], watchdog["group_by"]) == ("watchdog", ["alertname", "ledger"])

@@ -109,7 +109,7 @@ def test_a_site_however_large_has_no_more_and_what_breaches_is_shown_first() -> 
         ],
         "free_gpus": [Sample(labels={"cluster": "c0", "gpu_model": "H100"}, value=1.0)],
     }  # fmt: skip
-    alarms = {f"alarm_{number}": "" for number in range(2000)}
+    alarms = {f"alarm_{number}": "" for number in range(500)}
     lines = scraped(samples, alarms=alarms)
     assert len(lines) <= MOST
     waits = [line for line in lines if line.startswith("gpuledger_starvation_index_seconds{")]
