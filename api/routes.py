@@ -8,7 +8,7 @@ from typing import TypeAlias
 from starlette.requests import Request
 
 from api import parameters
-from api.answers import Answers, Listing, Record, metric_record, range_record
+from api.answers import Answers, Listing, Question, Record, metric_record, range_record
 from api.formats import DOCUMENT_FORMATS, TABLE_FORMATS, Format
 from api.parameters import Parameter
 from api.reports import REPORTS
@@ -42,24 +42,27 @@ def _metrics(answers: Answers, _: Request) -> Record:
 
 
 def _metric(answers: Answers, request: Request) -> Record | None:
-    name = request.path_params["name"]
-    metric = answers.registry().get(name)
-    if metric is None:
-        return None
-    question = parameters.metric_question(request.query_params)
-    parameters.check_labels(question.by or (), (*metric.dimensions, *metric.extra_labels))
-    return answers.metric(name, question).document()
+    question = _question(answers, request)
+    return None if question is None else answers.metric(request.path_params["name"], question).document()
 
 
 def _metric_range(answers: Answers, request: Request) -> Record | None:
-    name = request.path_params["name"]
-    metric = answers.registry().get(name)
+    question = _question(answers, request)
+    if question is None:
+        return None
+    instants = parameters.instants(request.query_params, answers.as_of_ms(None))
+    found = answers.metric_at(request.path_params["name"], question, instants)
+    return range_record(found, timedelta(milliseconds=instants.step_ms))
+
+
+def _question(answers: Answers, request: Request) -> Question | None:
+    """What is asked of the metric that the path names; None where there is none of that name."""
+    metric = answers.registry().get(request.path_params["name"])
     if metric is None:
         return None
     question = parameters.metric_question(request.query_params)
     parameters.check_labels(question.by or (), (*metric.dimensions, *metric.extra_labels))
-    instants = parameters.instants(request.query_params, answers.as_of_ms(None))
-    return range_record(answers.metric_at(name, question, instants), timedelta(milliseconds=instants.step_ms))
+    return question
 
 
 def _workloads(answers: Answers, request: Request) -> Record:

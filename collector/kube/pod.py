@@ -151,40 +151,46 @@ def _runs_of(status: ContainerStatus, role: str, creation: Transition) -> list[T
 
 
 def _container_start(written: str, name: str, role: str, creation: Transition) -> Transition | None:
-    at_ms = past_instant(written, creation.observed_ms)
-    if at_ms is None:
-        if instant_after_epoch(written) is None:
-            return None
-        return seen(creation, _STARTED, subject=name, state=role, detail=OF_THE_FUTURE)
-    return Transition(
-        uid=creation.uid,
-        kind=KIND,
-        moment=_STARTED,
-        at_ms=at_ms,
-        observed_ms=creation.observed_ms,
-        subject=name,
-        state=role,
-    )
+    # A stamp that is none tells of no start.
+    if instant_after_epoch(written) is None:
+        return None
+    return _of_container(_STARTED, written, creation, subject=name, state=role)
 
 
 def _container_end(run: Terminated, name: str, role: str, creation: Transition) -> Transition:
-    at_ms = past_instant(run.finished_at, creation.observed_ms)
-    reason = run.reason or ""
+    reason, amount = run.reason or "", run.exit_code
+    return _of_container(
+        _ENDED, run.finished_at, creation, subject=name, state=role, reason=reason, amount=amount
+    )
+
+
+def _of_container(  # noqa: PLR0913 (the fields of a fact)
+    moment: Moment,
+    written: str | None,
+    creation: Transition,
+    *,
+    subject: str,
+    state: str,
+    reason: str = "",
+    amount: int | None = None,
+) -> Transition:
+    """What a container did when it is written, or until it was seen."""
+    at_ms = past_instant(written, creation.observed_ms)
     if at_ms is None:
-        detail = OF_THE_FUTURE if instant_after_epoch(run.finished_at) is not None else ""
+        detail = OF_THE_FUTURE if instant_after_epoch(written) is not None else ""
         return seen(
-            creation, _ENDED, subject=name, state=role, reason=reason, amount=run.exit_code, detail=detail
+            creation, moment, subject=subject, state=state, reason=reason, amount=amount, detail=detail
         )
     return Transition(
         uid=creation.uid,
         kind=KIND,
-        moment=_ENDED,
+        moment=moment,
         at_ms=at_ms,
         observed_ms=creation.observed_ms,
-        subject=name,
-        state=role,
+        subject=subject,
+        state=state,
         reason=reason,
-        amount=run.exit_code,
+        amount=amount,
     )
 
 

@@ -11,6 +11,7 @@ from analytics.fairness.dominant import CARDS, dominant_shares
 from analytics.folding import OTHERS, evaluate_seen
 from analytics.metrics import REGISTRY
 from domain.metric import Ask
+from domain.quantity import MICRO_PER_GPU
 from domain.view import View
 from domain.window import Window
 
@@ -77,8 +78,9 @@ def test_no_queue_should_have_more_than_it_asks_and_all_not_more_than_quotas(
     total = own + sum(nominal for nominal, *_ in queues.values())
     for name, (_, used, asked, *_) in queues.items():
         assert (told[name] or 0) <= used + asked
-    # Shares of a total are rounded one by one.
-    assert sum(value or 0 for value in told.values()) <= total + 1e-9
+    # In the unit in which they are kept: a sum of binary fractions is none of them.
+    micro_gpus = [round((value or 0) * MICRO_PER_GPU) for value in told.values()]
+    assert sum(micro_gpus) <= total * MICRO_PER_GPU
 
 
 @pytest.mark.parametrize("name", ["dominant_entitled_gpus", "kueue_weighted_share_permille"])
