@@ -43,8 +43,10 @@ class Rule:
     valid_to_ms: int | None = None
 
     def __post_init__(self) -> None:
-        if sum(bool(way) for way in (self.value, self.from_label, self.from_namespace_label)) != 1:
-            message = "a rule gives its value in one way: value, from_label or from_namespace_label"
+        ways = ("value", "from_label", "from_namespace_label")
+        given = [way for way in ways if getattr(self, way)]
+        if len(given) != 1:
+            message = f"a rule with {' and '.join(given) or 'no value'}: expected one of {', '.join(ways)}"
             raise PolicyError(message)
 
     def answer(self, subject: Subject, at_ms: int) -> str | None:
@@ -115,15 +117,14 @@ class Tenancy:
                 called = self.called(team, at_ms)
                 if named.setdefault(called, team) != team:
                     message = (
-                        f"renamed: {named[called]!r} and {team!r} are both called {called!r} at one time"
+                        f"renamed: {named[called]!r} and {team!r} are both called {called!r} at one time;"
+                        " expected one team of a name"
                     )
                     raise PolicyError(message)
         ends = [(self.renamed[name], at_ms) for name, at_ms in self.renamed_ms.items()]
         for team, at_ms in ends:
             if ends.count((team, at_ms)) > 1:
-                message = (
-                    f"renamed: two names of {team!r} end at one instant, and a team has one name at a time"
-                )
+                message = f"renamed: two names of {team!r} end at one instant: expected one at a time"
                 raise PolicyError(message)
 
     def present(self, name: str) -> str:

@@ -291,8 +291,7 @@ def test_a_restored_cluster_opens_a_new_epoch(cluster: FakeCluster, noticed_by: 
         until(lambda: live.mark().resource_version == "110")
         live.clock.move_to("2026-05-04T10:00:00Z")
         cluster.restore(backup)
-        until(lambda: len(cluster.asked(PODS, watch=True)) == 2)
-        wait_for_watch(cluster)
+        wait_for_opened(cluster, 2)
         if noticed_by == "bookmark":
             cluster.bookmark(PODS)
         else:

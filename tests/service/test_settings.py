@@ -59,7 +59,11 @@ def test_variables_that_kubernetes_makes_for_a_service_are_not_settings() -> Non
         ("auth: {mode: open}", 'auth.mode = "open": expected one of '),
         ("auth: {roles: {ops: root}}", 'auth.roles.ops = "root": expected one of '),
         ("tenancy: {service_classes: [{value: fast}]}", "expected a service class"),
-        ("tenancy: {teams: [{queue: a}]}", "a rule gives its value in one way"),
+        ("tenancy: {teams: [{queue: a}]}", "a rule with no value: expected one of value, from_label, "),
+        (
+            "tenancy: {teams: [{value: a, from_label: b}]}",
+            "a rule with value and from_label: expected one of value, from_label, ",
+        ),
         ("tenancy: {teams: [{value: a, valid_from: May}]}", 'valid_from = "May": expected an instant'),
         ("auth: {header: {trusted: [everyone]}}", "expected an address or network"),
         ("store: {memory_limit: lots}", 'store.memory_limit = "lots": expected a size with its unit'),
