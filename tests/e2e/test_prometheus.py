@@ -25,7 +25,7 @@ RESOLVES_WITHIN_SECONDS = 300.0
 ALERT = "GpuQueueWaitTooLong"
 LABELS = {"alertname": ALERT, "service_class": "interactive", "queue": "nlp", "cluster": "sample"}
 
-pytestmark = [pytest.mark.prometheus, pytest.mark.slow, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.prometheus, pytest.mark.long, pytest.mark.timeout(1200)]
 
 
 @dataclass(frozen=True, slots=True)
