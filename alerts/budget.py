@@ -1,16 +1,16 @@
 """
 Which series a scrape shows where there are more than Prometheus should bear of one exporter.
 
-What alerts read goes before all else, and of it what breaches, then the worst. Within each of the two a
-metric has the room that it needs, and those that need most share what is left alike. What does not fit is
-counted.
+What alerts read goes before all else: of it what breaches, with what was shown so a short while ago, then
+what is unknown, then the worst. Within each of the two a metric has the room that it needs, and those that
+need most share what is left alike. What does not fit is counted.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Final
+from typing import Final, TypeAlias
 
 from alerts.declared import Declared, read_by, readings
 from analytics.histogram import SUM
@@ -24,14 +24,25 @@ MOST: Final = 19_500
 OWN: Final = 1_000
 
 Found = Mapping[str, Sequence[Sample]]
+# A metric and the labels of one of its values.
+Series: TypeAlias = tuple[str, frozenset[tuple[str, str]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """What a scrape shows, by metric, and of how many values of which metrics it does not."""
+    """
+    What a scrape shows, by metric, and of how many values of which metrics it does not.
+
+    Args:
+        incomplete: metrics of which something breaches, or is unknown, that is not shown. What is left out
+            of others breaches nothing.
+        breaching: what is shown and breaches, where something is left out.
+    """
 
     samples: Found
     left_out: Mapping[str, int] = field(default_factory=dict)
+    incomplete: frozenset[str] = frozenset()
+    breaching: frozenset[Series] = frozenset()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,26 +72,38 @@ class Budget:
         """Those of them whose undefined values say that nobody knows, and not that all is well."""
         return self.watched - {alert.source for alert in self._of_work if alert.rule.fine_if_undefined}
 
-    def shown(self, found: Found) -> Shown:
+    def shown(self, found: Found, recovered: Collection[Series] = ()) -> Shown:
         """
         What is shown of these values: all, where there is room for all.
 
         Args:
             found: values by metric, those of a metric in an order that stays the same.
+            recovered: what was shown as breaching a short while ago. It goes first, so that its end is seen.
         """
         needed = {name: self._cost(name, samples) for name, samples in found.items()}
         if sum(needed.values()) <= self.room:
             return Shown(samples=found)
-        kept, room = dict(found), self.room
+        kept, room, incomplete = dict(found), self.room, set[str]()
+        urgent = {name: self._breaching(name, found) for name in found if name in self.watched}
         first = [name for name in found if name in self.watched]
         for names in (first, [name for name in found if name not in self.watched]):
             share = _share([needed[name] for name in names], room)
             for name in names:
                 if needed[name] > share:
-                    kept[name] = self._cut(name, found, share)
+                    kept[name], whole = self._cut(name, found[name], urgent.get(name, ()), recovered, share)
+                    incomplete |= set() if whole else {name}
                 room -= self._cost(name, kept[name])
         less = {name: len(samples) - len(kept[name]) for name, samples in found.items()}
-        return Shown(samples=kept, left_out={name: number for name, number in less.items() if number})
+        return Shown(
+            samples=kept,
+            left_out={name: number for name, number in less.items() if number},
+            incomplete=frozenset(incomplete),
+            breaching=frozenset(
+                series_of(name, found[name][place])
+                for name, places in urgent.items()
+                for place in places & _places(found[name], kept[name])
+            ),
+        )
 
     def cost(self, name: str, sample: Sample) -> int:
         """How many series a value has: itself or its mark, and both where it is a lower bound."""
@@ -104,43 +127,82 @@ class Budget:
     def _cost(self, name: str, samples: Iterable[Sample]) -> int:
         return sum(self.cost(name, sample) for sample in samples)
 
-    def _cut(self, name: str, found: Found, share: int) -> list[Sample]:
-        """As many as fit, the most urgent first; they stay in their order."""
-        samples, kept = found[name], set[int]()
-        for place in self._by_urgency(name, found):
+    def _cut(
+        self,
+        name: str,
+        samples: Sequence[Sample],
+        breaching: Collection[int],
+        recovered: Collection[Series],
+        share: int,
+    ) -> tuple[list[Sample], bool]:
+        """As many as fit, in their order; and whether that is all that breaches or is unknown."""
+        over = {
+            place
+            for place, one in enumerate(samples)
+            if recovered and place not in breaching and series_of(name, one) in recovered
+        }
+        kept, whole = set[int](), True
+        for place in self._by_urgency(name, samples, over, breaching):
             cost = self.cost(name, samples[place])
             if cost <= share:
                 kept.add(place)
                 share -= cost
+            elif place in breaching or place in over or self.is_marked(name, samples[place]):
+                whole = False
         cut = [sample for place, sample in enumerate(samples) if place in kept]
-        return _whole(cut, samples) if self.metrics[name].kind is MetricKind.HISTOGRAM else cut
+        if self.metrics[name].kind is MetricKind.HISTOGRAM:
+            cut = _whole(cut, samples)
+        return cut, whole
 
-    def _by_urgency(self, name: str, found: Found) -> list[int]:
-        """Places of what breaches, of the worst, and of what is unknown; without an alert as they are."""
-        samples = found[name]
-        alerts = [alert for alert in self._of_work if name in (alert.source, alert.rule.counted)]
+    def _by_urgency(
+        self, name: str, samples: Sequence[Sample], over: Collection[int], breaching: Collection[int]
+    ) -> list[int]:
+        """Places: what is over, breaches, is unknown, and is worst; without an alert as they are."""
+        alerts = self._about(name)
         if not alerts:
             return [*range(len(samples))]
-        breaching = {place for alert in alerts for place in self._breaching(alert, samples, found)}
         lowest = all(alert.source == name and alert.rule.comparison is Comparison.BELOW for alert in alerts)
 
-        def urgency(place: int) -> tuple[bool, bool, float]:
+        def urgency(place: int) -> tuple[bool, bool, bool, float]:
             value = samples[place].value
             known = value or 0.0
-            return place not in breaching, value is None, known if lowest else -known
+            worse = known if lowest else -known
+            return place not in over, place not in breaching, value is not None, worse
 
         return sorted(range(len(samples)), key=urgency)
 
-    def _breaching(self, alert: Declared, samples: Sequence[Sample], found: Found) -> Iterable[int]:
-        rule = alert.rule
-        told = {
-            tuple(reading.identity.values())
-            for reading in readings(alert, found, self.policy)
-            if reading.breaches
-        }
-        for place, sample in enumerate(samples):
-            if tuple(sample.labels.get(label) for label in rule.identity) in told:
-                yield place
+    def _about(self, name: str) -> list[Declared]:
+        """The alerts that tell of a metric's values."""
+        return [alert for alert in self._of_work if name in (alert.source, alert.rule.counted)]
+
+    def _breaching(self, name: str, found: Found) -> frozenset[int]:
+        """The places of a metric's values that breach; of a limit all, for each is needed."""
+        places, about = set[int](), self._about(name)
+        if not about:
+            return frozenset(range(len(found[name])))
+        for alert in about:
+            told = {
+                tuple(reading.identity.values())
+                for reading in readings(alert, found, self.policy)
+                if reading.breaches
+            }
+            places |= {
+                place
+                for place, sample in enumerate(found[name])
+                if tuple(sample.labels.get(label, "") for label in alert.identity) in told
+            }
+        return frozenset(places)
+
+
+def _places(samples: Sequence[Sample], kept: Iterable[Sample]) -> set[int]:
+    """The places of those that are kept."""
+    there = {id(one) for one in kept}
+    return {place for place, one in enumerate(samples) if id(one) in there}
+
+
+def series_of(name: str, sample: Sample) -> Series:
+    """By what a value is known again in the next measurement."""
+    return name, frozenset(sample.labels.items())
 
 
 def _share(needs: Iterable[int], room: int) -> int:

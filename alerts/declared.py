@@ -11,6 +11,7 @@ from operator import itemgetter
 from typing import Final
 
 from alerts.posting import WATCHDOG
+from alerts.whose import CLUSTER, LEDGER_LABEL
 from alerts.wording import Links, Words, filled, in_words, quoted
 from domain.alert import KEEP, AlertRule, Comparison, Limit, Severity
 from domain.errors import PolicyError
@@ -19,14 +20,13 @@ from domain.policy import Policy
 
 UNKNOWN_LIMIT: Final = "what it is held against is not known"
 WORK, LEDGER = "work", "ledger"
-# By which one ledger is told from another; nothing about work has it.
-LEDGER_LABEL: Final = "ledger"
 # One for each cluster that a ledger tells of: it inhibits those of that cluster, and no others.
-_WHOSE: Final = (LEDGER_LABEL, "cluster")
+_WHOSE: Final = (LEDGER_LABEL, CLUSTER)
 # What the ledger knows of itself, by the alert that it becomes.
 MEASUREMENTS_STALE: Final = "GpuledgerMeasurementsStale"
 SOURCE_STALE: Final = "GpuledgerSourceStale"
 ALARM: Final = "GpuledgerAlarm"
+NAME_SHARED: Final = "GpuledgerNameShared"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +52,17 @@ class Declared:
     def source(self) -> str:
         """The name under which `readings` looks for its samples."""
         return self.rule.name if self.metric is None else self.metric.name
+
+    @property
+    def identity(self) -> tuple[str, ...]:
+        """The labels that tell one alert from another: of no cluster, it is its ledger's."""
+        names = self.rule.identity
+        return names if self.metric is None or CLUSTER in names else (LEDGER_LABEL, *names)
+
+    @property
+    def limit_on(self) -> tuple[str, ...]:
+        """The labels that a value and the series of its limit share: the cluster always."""
+        return tuple(dict.fromkeys((CLUSTER, *self.rule.limit.on)))
 
     @property
     def unit(self) -> Unit:
@@ -109,7 +120,7 @@ def labels(alert: Declared, identity: Mapping[str, str]) -> dict[str, str]:
     return {
         "alertname": alert.rule.name,
         "severity": str(alert.rule.severity),
-        **{name: identity[name] for name in alert.rule.identity if identity[name]},
+        **{name: identity[name] for name in alert.identity if identity[name]},
     }
 
 
@@ -141,8 +152,15 @@ def read_by(alert: Declared) -> tuple[str, ...]:
 
 
 def runbook_url(alert: Declared, links: Links) -> str:
-    """Where its runbook is."""
+    """Where its runbook is; without an address of the site's, the page of alerts has those of what fires."""
+    if not links.runbooks_url:
+        return f"{links.dashboard_url}/alerts#runbooks"
     return f"{links.runbooks_url}/{alert.rule.name}.md"
+
+
+def limit_gauges(alerts: Sequence[Declared]) -> frozenset[str]:
+    """The metrics that are limits of others."""
+    return frozenset(alert.rule.limit.gauge for alert in alerts) - {""}
 
 
 def factor(alert: Declared, policy: Policy) -> float:
@@ -196,15 +214,15 @@ def readings(alert: Declared, samples: Mapping[str, Sequence[Sample]], policy: P
     Args:
         samples: the newest, by metric; of an alert about the ledger by the alert's name.
     """
-    rule = alert.rule
+    rule, names = alert.rule, alert.identity
     found: dict[tuple[str, ...], list[Sample]] = {}
     for sample in samples.get(alert.source, ()):
         if rule.match.items() <= sample.labels.items() and sample.labels.keys() >= set(rule.identity):
-            found.setdefault(tuple(sample.labels[name] for name in rule.identity), []).append(sample)
+            found.setdefault(tuple(sample.labels.get(name, "") for name in names), []).append(sample)
     limits, counts = _limits(alert, samples, policy), _counts(alert, samples)
     return [
         replace(
-            _reading(alert, dict(zip(rule.identity, key, strict=True)), members, limits),
+            _reading(alert, dict(zip(names, key, strict=True)), members, limits),
             count=counts.get(key),
         )
         for key, members in found.items()
@@ -282,7 +300,7 @@ OWN: Final = (
     Declared(
         rule=AlertRule(
             name=MEASUREMENTS_STALE,
-            summary="gpuledger has not measured for {value}",
+            summary="ledger {ledger} has not measured cluster {cluster} for {value}",
             description=f"It answers scrapes with figures older than {{limit}}. {_UNTRUSTED}",
             link=_SOURCES,
             limit=Limit(setting="source_stale_after"),
@@ -295,8 +313,11 @@ OWN: Final = (
     Declared(
         rule=AlertRule(
             name="GpuledgerMeasurementsAbsent",
-            summary="Prometheus gets no measurement from gpuledger",
-            description=f"It is down, cannot be reached, or has not measured yet. {_UNTRUSTED}",
+            summary="Prometheus gets no measurement of cluster {cluster} from ledger {ledger}",
+            description=(
+                "That ledger, or each where none is named, is down, cannot be reached, or has not measured"
+                f" yet. {_UNTRUSTED}"
+            ),
             link=_SOURCES,
             limit=Limit(times=0.0),
             identity=_WHOSE,
@@ -309,20 +330,38 @@ OWN: Final = (
     Declared(
         rule=AlertRule(
             name=SOURCE_STALE,
-            summary="cluster {cluster} has not been read for {value}",
+            summary="ledger {ledger} has not read cluster {cluster} for {value}",
             description=f"None of its objects was known to be current for more than {{limit}}. {_UNTRUSTED}",
             link=_SOURCES,
             limit=Limit(setting="source_stale_after"),
-            identity=("cluster",),
+            identity=_WHOSE,
             keep=_OUTLASTING,
             severity=Severity.CRITICAL,
         ),
-        expression="time() - max by (cluster) (gpuledger_source_seen_timestamp_seconds)",
+        expression="time() - max by (ledger, cluster) (gpuledger_source_seen_timestamp_seconds)",
+    ),
+    Declared(
+        rule=AlertRule(
+            name=NAME_SHARED,
+            summary="{value} instances call themselves ledger {ledger}",
+            description=(
+                "The end of one of them would not be told, and their alerts are taken for each other's. Give"
+                " each ledger a `server.name` of its own, and let Prometheus scrape each once."
+            ),
+            link=_SOURCES,
+            limit=Limit(times=1.0),
+            identity=(LEDGER_LABEL,),
+            # Longer than a pod that is replaced overlaps with the next one.
+            hold=timedelta(minutes=5),
+            keep=_SHORT,
+        ),
+        expression=f"count by (ledger) (count by (ledger, instance) ({_MEASURED}))",
+        only_prometheus=True,
     ),
     Declared(
         rule=AlertRule(
             name=ALARM,
-            summary="gpuledger reports {alarm} about itself",
+            summary="ledger {ledger} reports {alarm} about itself",
             description=(
                 "The page Sources and `/readyz?verbose` say why, and what to do. While it sounds, figures may"
                 " be old or missing."

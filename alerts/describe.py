@@ -62,7 +62,7 @@ def _without_data(rule: AlertRule) -> str:
 
 def _value(alert: Declared) -> str:
     """What is looked at, and of what there is one alert each."""
-    each = f", one alert per {', '.join(alert.rule.identity)}," if alert.rule.identity else ""
+    each = f", one alert per {', '.join(alert.identity)}," if alert.identity else ""
     if alert.metric is None:
         return f"its value{each}"
     picked = ", ".join(f"{name} {value}" for name, value in alert.rule.match.items())

@@ -9,7 +9,6 @@ values do not have. How many series that makes: docs/series.md.
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from types import MappingProxyType
 from typing import Final
 
@@ -27,8 +26,9 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from prometheus_client.registry import Collector
 from typing_extensions import override
 
-from alerts.budget import MOST, OWN, Budget, Shown
-from alerts.declared import declared
+from alerts.budget import MOST, OWN, Budget, Series, Shown
+from alerts.declared import declared, limit_gauges
+from alerts.whose import CLUSTER, added_labels, of_clusters, of_ledger
 from analytics.describe import looks_back
 from analytics.histogram import SUM
 from domain.errors import PolicyError
@@ -51,6 +51,8 @@ LEFT_OUT: Final = f"more than {MOST:,} series in all: left out"
 LEDGER: Final = "gpuledger"
 # More reasons of one metric than these are told as one.
 _REASONS: Final = 5
+# What breached is shown first for so long after it does no more: until Prometheus must have recorded it.
+_RECOVERED_MS: Final = 5 * 60_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +115,11 @@ class Exporter(Collector):
         self._metrics = {
             name: metric for name, metric in registry.items() if metric.exported and metric.scraped
         }
-        self._budget = Budget(metrics=self._metrics, alerts=declared(registry), policy=policy)
+        alerts = declared(registry)
+        limits = limit_gauges(alerts)
+        self._added = {name: added_labels(metric, limits) for name, metric in self._metrics.items()}
+        self._budget = Budget(metrics=self._metrics, alerts=alerts, policy=policy)
+        self._breached_ms: dict[Series, int] = {}
         self._ledger = ledger
         self._clock = clock
         self._alarms = alarms
@@ -147,7 +153,7 @@ class Exporter(Collector):
         if failed and self._snapshot is not None:
             # Those of which only they told are still there.
             clusters |= self._snapshot.clusters
-        shown = self._budget.shown(found)
+        shown = self._shown({name: self._whose(name, of, clusters) for name, of in found.items()})
         self._snapshot = _Snapshot(
             shown=shown,
             as_of_ms=as_of_ms,
@@ -157,6 +163,20 @@ class Exporter(Collector):
             clusters=clusters,
             undefined=_undefined(found, shown.left_out),
         )
+
+    def _whose(self, name: str, samples: Sequence[Sample], clusters: Iterable[str]) -> Sequence[Sample]:
+        """The values with the labels that say whose they are."""
+        if CLUSTER in self._added[name]:
+            return of_clusters(samples, clusters)
+        return of_ledger(samples, self._ledger) if self._added[name] else samples
+
+    def _shown(self, found: Mapping[str, Sequence[Sample]]) -> Shown:
+        """What there is room for; what breached lately is not left out before its end was seen."""
+        now_ms = self._clock.now_ms()
+        shown = self._budget.shown(found, self._breached_ms.keys())
+        lately = {one: at for one, at in self._breached_ms.items() if now_ms - at < _RECOVERED_MS}
+        self._breached_ms = lately | dict.fromkeys(shown.breaching, now_ms)
+        return shown
 
     @property
     def left_out(self) -> Mapping[str, int]:
@@ -178,7 +198,8 @@ class Exporter(Collector):
         yield from _limited(self._about_itself(snapshot))
         if snapshot is not None:
             for name, metric in self._metrics.items():
-                yield from _families(metric, snapshot.shown.samples.get(name, ()), self._budget)
+                samples = snapshot.shown.samples.get(name, ())
+                yield from _families(metric, samples, self._added[name], self._budget)
 
     def _about_itself(self, snapshot: _Snapshot | None) -> Iterator[Family]:
         """The most important first."""
@@ -186,8 +207,7 @@ class Exporter(Collector):
             yield from self._measured(snapshot)
         yield from _sounding(self._ledger, self._alarms())
         if snapshot is not None:
-            yield _seen(snapshot.sources)
-            # As many as clusters times metrics: they must not take the room of what sounds.
+            yield _seen(self._ledger, snapshot.sources)
             yield self._incomplete(snapshot)
         yield from _passed_on(self._outside())
         if snapshot is not None:
@@ -211,12 +231,12 @@ class Exporter(Collector):
     def _incomplete(self, snapshot: _Snapshot) -> Family:
         family = GaugeMetricFamily(
             f"{PREFIX}incomplete",
-            "1 for each metric that alerts read and that failed, or is not shown whole; else nothing.",
-            labels=["cluster", "metric"],
+            "1 for each metric that alerts read and that failed, or that breaches where it is not shown; else"
+            " nothing.",
+            labels=["ledger", "metric"],
         )
-        for name in sorted(self._budget.watched & (snapshot.failed | snapshot.shown.left_out.keys())):
-            for cluster in sorted(snapshot.clusters):
-                family.add_metric([cluster, name], 1)
+        for name in sorted(self._budget.watched & (snapshot.failed | snapshot.shown.incomplete)):
+            family.add_metric([self._ledger, name], 1)
         return family
 
 
@@ -227,12 +247,16 @@ def told_of(samples: Iterable[Sample], sources: Iterable[str]) -> frozenset[str]
 
 
 def _limited(families: Iterable[Family]) -> Iterator[Family]:
-    """As many series as are kept for them."""
-    room = OWN
+    """As many series as are kept for them, and how many more there would be."""
+    room, more = OWN - 1, 0
     for family in families:
-        family.samples = [*islice(family.samples, room)]
+        more += max(0, len(family.samples) - room)
+        family.samples = family.samples[:room]
         room -= len(family.samples)
         yield family
+    if more:
+        about = f"Series about the ledger itself beyond the {OWN:,} that are shown."
+        yield GaugeMetricFamily(f"{PREFIX}own_series_left_out", about, value=more)
 
 
 def _undefined(
@@ -249,14 +273,14 @@ def _undefined(
     return counts + Counter({(name, LEFT_OUT): number for name, number in left_out.items()})
 
 
-def _seen(sources: Mapping[str, int]) -> Family:
+def _seen(ledger: str, sources: Mapping[str, int]) -> Family:
     family = GaugeMetricFamily(
         f"{PREFIX}source_seen_timestamp_seconds",
         "When a live source last was known to be good, by the clock of this machine.",
-        labels=["cluster"],
+        labels=["ledger", "cluster"],
     )
     for cluster, seen_ms in sorted(sources.items()):
-        family.add_metric([cluster], seen_ms / MS_PER_SECOND)
+        family.add_metric([ledger, cluster], seen_ms / MS_PER_SECOND)
     return family
 
 
@@ -295,10 +319,12 @@ def _passed_on(values: Iterable[Outside]) -> Iterator[Family]:
     yield from families.values()
 
 
-def _families(metric: Metric, samples: Sequence[Sample], budget: Budget) -> Iterator[Family]:
+def _families(
+    metric: Metric, samples: Sequence[Sample], added: Sequence[str], budget: Budget
+) -> Iterator[Family]:
     """The metric's family, and its companions where values of its kind can be lower bounds, or unknown."""
     name, about = PREFIX + metric.series, f"{metric.title}, {looks_back(metric)}. {metric.definition}"
-    names = [*metric.labels, *metric.extra_labels]
+    names = [*metric.labels, *metric.extra_labels, *added]
     told = [sample for sample in samples if sample.value is not None]
     if metric.kind is MetricKind.HISTOGRAM:
         yield _histogram(metric, name, about, told)

@@ -10,8 +10,9 @@ from typing import Any, Final, TypeAlias
 
 import yaml
 
-from alerts.declared import LEDGER, LEDGER_LABEL, WORK, Declared
+from alerts.declared import LEDGER, WORK, Declared
 from alerts.posting import WATCHDOG
+from alerts.whose import CLUSTER, LEDGER_LABEL
 from domain.alert import AlertRule, Severity
 
 Labels: TypeAlias = Mapping[str, str]
@@ -75,23 +76,21 @@ def inhibited_by(labels: Labels, firing: Iterable[Labels], rules: Iterable[Inhib
 
 def _of_the_ledger(alerts: Sequence[Declared]) -> Iterator[Inhibition]:
     # By their names: a site has other alerts in the same Alertmanager, which know nothing of the ledger.
-    of_work = [alert.rule for alert in alerts if alert.about == WORK]
-    for alert in alerts:
-        if alert.about == LEDGER and alert.rule.severity is Severity.CRITICAL:
-            told_by = tuple(name for name in alert.rule.identity if name != LEDGER_LABEL)
-            alike = [rule for rule in of_work if {*told_by} <= {*rule.identity}]
-            yield _silences(alert.rule, alike, told_by)
-            # What is of no cluster, as a team's budget, rests on all of them: any that is stale is enough.
-            if wider := [rule for rule in of_work if rule not in alike]:
-                yield _silences(alert.rule, wider, ())
+    of_work = [alert for alert in alerts if alert.about == WORK]
+    # What is of no cluster, as a team's budget, rests on all of its ledger: any that is stale is enough.
+    for whose in (CLUSTER, LEDGER_LABEL):
+        quieter = [alert.rule for alert in of_work if whose in alert.identity]
+        for alert in alerts:
+            if quieter and alert.about == LEDGER and alert.rule.severity is Severity.CRITICAL:
+                yield _silences(alert.rule, quieter, (whose,))
 
 
 def _of_work(alerts: Sequence[Declared]) -> Iterator[Inhibition]:
-    by_name = {alert.rule.name: alert.rule for alert in alerts}
-    for rule in by_name.values():
-        for louder in rule.inhibited_by:
-            common = [name for name in rule.identity if name in by_name[louder].identity]
-            yield _silences(by_name[louder], [rule], common)
+    by_name = {alert.rule.name: alert for alert in alerts}
+    for alert in by_name.values():
+        for louder in alert.rule.inhibited_by:
+            common = [name for name in alert.identity if name in by_name[louder].identity]
+            yield _silences(by_name[louder].rule, [alert.rule], common)
 
 
 def _silences(louder: AlertRule, rules: Sequence[AlertRule], equal: Sequence[str]) -> Inhibition:
@@ -107,8 +106,9 @@ def configuration(alerts: Sequence[Declared]) -> str:
     content = {
         "route": {
             "receiver": "team",
-            # One message per thing that goes wrong in a cluster, however many queues it is seen in.
-            "group_by": ["alertname", "cluster"],
+            # One message per thing that goes wrong in a cluster, however many queues it is seen in; of what
+            # is of no cluster, one per ledger.
+            "group_by": ["alertname", "cluster", LEDGER_LABEL],
             "group_wait": "30s",
             "group_interval": "5m",
             "repeat_interval": "12h",
@@ -116,8 +116,6 @@ def configuration(alerts: Sequence[Declared]) -> str:
                 {
                     "matchers": [f'alertname="{WATCHDOG}"'],
                     "receiver": "watchdog",
-                    # Of several ledgers each is missed by itself.
-                    "group_by": ["alertname", "ledger"],
                     "group_wait": "0s",
                     "group_interval": "1m",
                     "repeat_interval": "1m",

@@ -25,6 +25,7 @@ from alerts.declared import (
     runbook_url,
 )
 from alerts.exporter import PREFIX
+from alerts.whose import CLUSTER, LEDGER_LABEL
 from alerts.wording import Links, Words, asked_label, filled, prometheus_duration
 from domain.alert import Comparison
 from domain.metric import Metric
@@ -40,7 +41,7 @@ def rules_file(
     policy: Policy,
     *,
     dashboard_url: str,
-    runbooks_url: str = "docs/runbooks",
+    runbooks_url: str = "",
     hold_scale: float = 1.0,
 ) -> str:
     """
@@ -50,7 +51,7 @@ def rules_file(
         registry: metrics by name; those with alerts are taken.
         policy: its settings are limits, its `alert_limits` set those that are numbers of an alert's own.
         dashboard_url: where the pages are, for the link in an alert.
-        runbooks_url: where the runbooks are.
+        runbooks_url: where the site keeps the runbooks; without it links lead to the page of alerts.
         hold_scale: factor on how long a breach must last, an alert stays and a value stands for missing
             ones, for a sample that is played faster than real time; the limits stay.
 
@@ -59,7 +60,8 @@ def rules_file(
     """
     links = Links(dashboard_url=dashboard_url.rstrip("/"), runbooks_url=runbooks_url.rstrip("/"))
     groups = rule_groups(declared(registry), registry, policy, links=links, scale=hold_scale)
-    return HEAD + yaml.safe_dump({"groups": groups}, sort_keys=False, width=110)
+    where = f"# Links lead to {links.dashboard_url}; say with `--dashboard-url` where your pages are.\n"
+    return HEAD + where + yaml.safe_dump({"groups": groups}, sort_keys=False, width=110)
 
 
 def rule_groups(
@@ -88,9 +90,12 @@ def _silent() -> dict[str, str]:
     """
     Which ledgers tell nothing any more, of which clusters; the value is when they measured last.
 
-    A ledger that goes on without a cluster is not silent, and neither is one whose clusters another tells of.
+    Those of its last measurement: a cluster that a ledger told of no more before it fell silent was taken
+    away. A ledger that goes on without a cluster is not silent, and neither is one whose clusters another
+    tells of.
     """
-    seen = f'max by (ledger, cluster) (last_over_time({_MEASURED}{{ledger!=""}}[{SILENT_FOR}]))'
+    told = f'last_over_time({_MEASURED}{{ledger!="",cluster!=""}}[{SILENT_FOR}])'
+    seen = f"max by (ledger, cluster) ({told}) == on (ledger) group_left () max by (ledger) ({told})"
     silent = f"{seen} unless on (ledger) {_MEASURED} unless on (cluster) {_MEASURED}"
     return {"record": SILENT, "expr": f"{silent} or ({SILENT} and on () absent({_MEASURED}))"}
 
@@ -116,12 +121,12 @@ def _word(label: str, value: str) -> str:
 def _records(alert: Declared, registry: Mapping[str, Metric], scale: float) -> Iterator[dict[str, str]]:
     rule, metric = alert.rule, alert.metric
     assert metric is not None
-    of = _Recorded(level=rule.identity, window=rule.window, scale=scale)
+    of = _Recorded(level=alert.identity, window=rule.window, scale=scale)
     yield of.rule(metric, rule.comparison, match=rule.match, marked=not rule.fine_if_undefined)
     if rule.limit.gauge:
         # Of several limits the one that is breached first.
         strictest = Comparison.ABOVE if rule.comparison is Comparison.BELOW else Comparison.BELOW
-        yield replace(of, level=rule.limit.on).rule(registry[rule.limit.gauge], strictest)
+        yield replace(of, level=alert.limit_on).rule(registry[rule.limit.gauge], strictest)
     if rule.counted:
         yield of.rule(registry[rule.counted], Comparison.ABOVE)
 
@@ -152,8 +157,9 @@ class _Recorded:
         worst = f"{comparison.worst} by ({level})"
         # What is scraped now goes before: a pod of ours that was replaced, or a member that is gone, is over.
         told = f"{worst} ({series}{picked}) or {worst} (last_over_time({series}{picked}[{back}]))"
-        of = "cluster" if "cluster" in self.level else ""
-        untold = f'{SILENT} or {PREFIX}incomplete{{metric="{metric.name}"}}'
+        # Of a cluster, or else of a ledger; what is incomplete is so in all clusters that a ledger tells of.
+        of = CLUSTER if CLUSTER in self.level else LEDGER_LABEL
+        untold = f'{SILENT} or {_MEASURED} and on (ledger) {PREFIX}incomplete{{metric="{metric.name}"}}'
         kept = f"({name} and on ({of}) ({untold}))"
         if marked:
             kept += f" or ({name} and on ({level}) {series}_unknown{picked})"
@@ -179,11 +185,11 @@ def _expression(alert: Declared, registry: Mapping[str, Metric], policy: Policy)
     rule, metric = alert.rule, alert.metric
     if metric is None:
         return f"{alert.expression} {rule.comparison} {_number(factor(alert, policy))}"
-    name = recorded_name(metric, rule.identity, rule.match, rule.comparison.worst, rule.window)
+    name = recorded_name(metric, alert.identity, rule.match, rule.comparison.worst, rule.window)
     value = _scaled(name, 1 / metric.series_scale)
     if not rule.limit.gauge:
         return f"{value} {rule.comparison} {_number(factor(alert, policy))}"
-    joined = f"on ({', '.join(rule.limit.on)}) group_left ()"
+    joined = f"on ({', '.join(alert.limit_on)}) group_left ()"
     return f"{value} {rule.comparison} {joined} {_limit(alert, registry, policy, '')}"
 
 
@@ -191,7 +197,7 @@ def _limit(alert: Declared, registry: Mapping[str, Metric], policy: Policy, sele
     """The recorded gauge that is the limit, times what is known beforehand."""
     rule, gauge = alert.rule, registry[alert.rule.limit.gauge]
     worst = "max" if rule.comparison is Comparison.BELOW else "min"
-    name = recorded_name(gauge, rule.limit.on, {}, worst, rule.window)
+    name = recorded_name(gauge, alert.limit_on, {}, worst, rule.window)
     return _scaled(name + selector, factor(alert, policy) / gauge.series_scale)
 
 
@@ -239,8 +245,8 @@ def _limit_in_words(alert: Declared, registry: Mapping[str, Metric], policy: Pol
     limit = alert.rule.limit
     if not limit.gauge:
         return alert.words.write(factor(alert, policy))
-    question = _limit(alert, registry, policy, _selector(limit.on))
-    return _asked(question, limit.on, alert.words)
+    question = _limit(alert, registry, policy, _selector(alert.limit_on))
+    return _asked(question, alert.limit_on, alert.words)
 
 
 def _count_in_words(alert: Declared, registry: Mapping[str, Metric]) -> str:

@@ -7,11 +7,13 @@ from math import prod
 from typing import Final
 
 from alerts.budget import MOST, OWN, Budget
-from alerts.declared import declared
+from alerts.declared import declared, limit_gauges
 from alerts.exporter import PREFIX
+from alerts.whose import added_labels
 from analytics.denials import Denier
 from analytics.flow import FLOWS
 from analytics.lint.rules import Rule
+from analytics.metrics import REGISTRY
 from analytics.metrics.first_wait_seconds import EDGES_SECONDS
 from analytics.node_changes import CAPACITY_TYPES, CHANGES
 from analytics.right_sizing import OWN_ANSWERS
@@ -82,6 +84,7 @@ _OF_METRIC: Final[Mapping[str, Mapping[str, int]]] = {
     "queue_depth_by_reason_workloads": _BY_REASON,
     "wait_reason_hours": _BY_REASON,
 }
+_LIMITS: Final = limit_gauges(declared(REGISTRY))
 _SETTING: Final = re.compile(r"\('\w+'\)")
 
 
@@ -113,10 +116,11 @@ def factors(metric: Metric, site: Site) -> list[tuple[str, int]]:
         **{name: len(values) for name, values in metric.scraped_where.items()},
     }
     together = {"team": with_queue, "pool": with_queue, "gpu_model": with_team}
-    return [
+    declared_ones = [
         (f"{name} per {'queue' if with_queue else 'team'}" if together.get(name) else name, sizes[name])
         for name in labels
     ]
+    return [*declared_ones, *((name, sizes[name]) for name in added_labels(metric, _LIMITS) if name in sizes)]
 
 
 def most_values(metric: Metric, site: Site) -> int:
@@ -142,10 +146,14 @@ def page(registry: Mapping[str, Metric], site: Site) -> str:
         " `gpuledger metrics` tell."
     )
     first = (
-        "What alerts read goes first: what breaches, then the worst values, then what is unknown. All other"
-        " metrics share the rest, each in the order of its labels; those with the most series lose first."
-        " What is left out is counted in `gpuledger_undefined`, and the alarm `series_left_out` sounds, which"
-        " is an alert. An alert whose metric is not shown whole is kept as it is (`gpuledger_incomplete`)."
+        "What alerts read goes first: what breaches, and for five minutes what did, then what is unknown,"
+        " then the worst values. All other metrics share the rest, each in the order of its labels; those"
+        " with the most series lose first. What is left out is counted in `gpuledger_undefined`, and the"
+        " alarm `series_left_out` sounds, which is an alert. Where something that breaches, or is unknown, is"
+        " left out of a metric, its alerts are kept as they are (`gpuledger_incomplete`); what is left out of"
+        " others breaches nothing. What is of no cluster has the label `ledger`; a limit is told once for"
+        " each cluster. Of the series about the ledger itself `gpuledger_own_series_left_out` counts those"
+        " that are not shown."
     )
     large = (
         f"A site of {site.teams} teams and {site.queues} queues can have {sum(values.values()):,} values, if"

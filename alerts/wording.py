@@ -68,10 +68,10 @@ def _duration(seconds: float) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Links:
-    """Where an alert points; both without a slash at the end."""
+    """Where an alert points, both without a slash at the end; runbooks by default on the page of alerts."""
 
     dashboard_url: str
-    runbooks_url: str = "docs/runbooks"
+    runbooks_url: str = ""
 
 
 Fill = Callable[[str], str]

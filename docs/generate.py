@@ -38,6 +38,8 @@ from store.embedded import Store
 DOCS = Path(__file__).parent
 # Where the pages are by default.
 HERE = "http://localhost:8501"
+# An alert is read elsewhere; who does not put an address of theirs here is led nowhere, and sees why.
+YOURS = "https://gpuledger.example.org"
 SCHEMA = DOCS.parent / "store/schema"
 HEAD = "<!-- Written by `make docs`; do not edit. -->\n\n"
 
@@ -135,8 +137,8 @@ def series() -> str:
 
 
 def deployed() -> dict[str, str]:
-    """What a Prometheus, an Alertmanager and a Grafana are given, with links to this machine."""
-    rules = rules_file(REGISTRY, Policy(), dashboard_url=HERE)
+    """What a Prometheus, an Alertmanager and a Grafana are given, with links to put right."""
+    rules = rules_file(REGISTRY, Policy(), dashboard_url=YOURS)
     files = {
         "prometheus/rules.yaml": rules,
         "prometheus/prometheusrule.yaml": prometheus_rule(rules),

@@ -13,7 +13,6 @@ from typing import Final
 
 from alerts.declared import (
     ALARM,
-    LEDGER_LABEL,
     MEASUREMENTS_STALE,
     SOURCE_STALE,
     Declared,
@@ -27,6 +26,7 @@ from alerts.evaluation import Alert, Evaluation, without_undeclared
 from alerts.exporter import LEDGER, Outside, told_of
 from alerts.posting import WATCHDOG, Identity, Told
 from alerts.standing import State
+from alerts.whose import LEDGER_LABEL, of_ledger
 from alerts.wording import Links
 from domain.errors import StoreError
 from domain.metric import Measurement, Sample
@@ -114,9 +114,10 @@ class Alerting:
             as_of_ms: that instant.
             sources: when each live source last was good, by cluster.
         """
-        samples: dict[str, list[Sample]] = {}
+        found: dict[str, list[Sample]] = {}
         for measurement in measurements:
-            samples.setdefault(measurement.metric, []).append(measurement.sample)
+            found.setdefault(measurement.metric, []).append(measurement.sample)
+        samples = self._whose(found)
         with self._lock:
             now_ms = self._clock.now_ms()
             self._resumes |= timedelta(milliseconds=now_ms - self._measured_ms) > self._pause
@@ -159,9 +160,15 @@ class Alerting:
             at_ms = as_of_ms - before // timedelta(milliseconds=1)
             if self._as_of_ms is None or at_ms > self._as_of_ms:
                 found = {name: self._answers.measure(registry[name], at_ms) for name in sorted(names)}
-                samples = {name: [one.sample for one in measured] for name, measured in found.items()}
+                samples = self._whose(
+                    {name: [one.sample for one in measured] for name, measured in found.items()}
+                )
                 self._evaluate(self._of_work, samples, at_ms)
                 self._resumes = False
+
+    def _whose(self, found: Mapping[str, Iterable[Sample]]) -> dict[str, list[Sample]]:
+        """What is of no cluster is this ledger's."""
+        return {name: of_ledger(samples, self._ledger[LEDGER_LABEL]) for name, samples in found.items()}
 
     def _evaluate(
         self,
@@ -226,7 +233,7 @@ class Alerting:
                 for cluster in self._clusters
             ],
             SOURCE_STALE: [
-                Sample(labels={"cluster": cluster}, value=_seconds(now_ms - seen_ms))
+                Sample(labels={**self._ledger, "cluster": cluster}, value=_seconds(now_ms - seen_ms))
                 for cluster, seen_ms in self._sources.items()
             ],
             ALARM: [

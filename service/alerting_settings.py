@@ -61,12 +61,14 @@ class AlertingSettings(Section):
     What fires is sent again every `resend`. When nothing is sent any more, an Alertmanager takes it for
     resolved after `expire`: a ledger that is away for less than that resolves nothing. The watchdog is taken
     for resolved sooner, after four times `resend`, so that somebody notices.
+
+    `runbooks_url` is where the site keeps the runbooks; without it alerts point to those on the page Alerts.
     """
 
     alertmanagers: tuple[AlertmanagerSettings, ...] = ()
     resend: Annotated[Duration, Field(ge=timedelta(milliseconds=200))] = timedelta(minutes=1)
     expire: Duration = timedelta(days=3)
-    runbooks_url: str = "docs/runbooks"
+    runbooks_url: str = ""
 
     @model_validator(mode="after")
     def _expires_late_enough(self) -> Self:

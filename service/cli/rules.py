@@ -43,7 +43,11 @@ def rules(
     ] = None,
     runbooks_url: Annotated[
         str | None,
-        typer.Option("--runbooks-url", help="Where the runbooks are.", show_default="as in the settings"),
+        typer.Option(
+            "--runbooks-url",
+            help="Where you keep the runbooks.",
+            show_default="as in the settings, else the page Alerts",
+        ),
     ] = None,
     hold_scale: Annotated[
         float,

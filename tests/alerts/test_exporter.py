@@ -8,6 +8,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from alerts.budget import MOST, OWN
+from alerts.declared import declared, read_by
 from alerts.exporter import LABELS, LEFT_OUT, Exporter
 from analytics.metrics import REGISTRY
 from domain.errors import PolicyError
@@ -111,7 +112,8 @@ def test_a_scrape_tells_its_age_by_the_clock_of_the_machine() -> None:
     measured_of = "gpuledger_measured_timestamp_seconds[('cluster', 'east'), ('ledger', 'gpuledger')]"
     assert series[measured_of] == 1000
     assert series["gpuledger_as_of_timestamp_seconds[]"] == 500
-    assert series["gpuledger_source_seen_timestamp_seconds[('cluster', 'east')]"] == 990
+    seen_of = measured_of.replace("measured", "source_seen")
+    assert series[seen_of] == 990
 
 
 @pytest.mark.timeout(400)
@@ -188,12 +190,23 @@ def test_an_alarm_that_sounds_has_a_series_before_anything_was_measured() -> Non
     assert exporter.text() == b""
 
 
-def test_what_sounds_and_what_is_stale_is_told_however_much_is_unknown() -> None:
-    """Of a hundred clusters every metric failed: that is more than the ledger may tell of itself."""
+def test_what_sounds_and_what_failed_is_told_of_a_hundred_clusters() -> None:
     clusters = {f"c{number}": 990_000 for number in range(100)}
     exporter = Exporter(REGISTRY, FixedClock(NOW_MS), alarms=lambda: {"metric_failed": "all of them"})
     exporter.publish([], 500_000, clusters, failed=frozenset(REGISTRY))
     text = exporter.text().decode()
     assert 'gpuledger_alarm{alarm="metric_failed"' in text
     assert text.count("\ngpuledger_source_seen_timestamp_seconds{") == len(clusters)
-    assert len([line for line in text.splitlines() if not line.startswith("#")]) == OWN
+    watched = {name for alert in declared(REGISTRY) if alert.metric is not None for name in read_by(alert)}
+    assert text.count("\ngpuledger_incomplete{") == len(watched)
+    assert "own_series_left_out" not in text
+
+
+def test_what_there_is_no_room_for_about_the_ledger_itself_is_counted() -> None:
+    clusters = {f"c{number}": 990_000 for number in range(600)}
+    exporter = Exporter(REGISTRY, FixedClock(NOW_MS), alarms=lambda: {"metric_failed": "all of them"})
+    exporter.publish([], 500_000, clusters, failed=frozenset({"free_gpus", "starvation_index_seconds"}))
+    lines = [line for line in exporter.text().decode().splitlines() if not line.startswith("#")]
+    assert len(lines) == OWN
+    # Of each cluster two, the instant, the alarm, what failed; less the room, of which one is this count.
+    assert f"gpuledger_own_series_left_out {2 * 600 + 3 - (OWN - 1)}.0" in lines

@@ -29,16 +29,20 @@ def test_what_is_said_louder_of_the_same_is_not_told_and_what_is_of_another_is()
     assert inhibited_by(of_queue("GpuQueueWaitP99TooLong", ""), none, RULES) == ["GpuQueueWaitTooLong"]
 
 
-def test_a_stale_cluster_silences_its_own_alerts_and_those_that_rest_on_all() -> None:
-    stale = [alert("GpuledgerSourceStale", cluster="east")]
+def test_a_stale_cluster_silences_its_own_alerts_and_what_is_of_no_cluster_of_its_ledger() -> None:
+    stale = [alert("GpuledgerSourceStale", ledger="two", cluster="east")]
     waits = [of_queue("GpuQueueWaitTooLong", "red", cluster) for cluster in ("east", "west")]
     assert [inhibited_by(one, stale, RULES) for one in waits] == [["GpuledgerSourceStale"], []]
-    budget = alert("GpuHourBudgetBurned", team="nlp", period="day")
+    budget, other = (
+        alert("GpuHourBudgetBurned", ledger=name, team="nlp", period="day") for name in ("two", "one")
+    )
     assert inhibited_by(budget, stale, RULES) == ["GpuledgerSourceStale"]
+    assert inhibited_by(other, stale, RULES) == []
     assert inhibited_by(stale[0], stale, RULES) == []
     unmeasured = [alert("GpuledgerMeasurementsStale", ledger="one", cluster="west")]
     assert [inhibited_by(one, unmeasured, RULES) for one in waits] == [[], ["GpuledgerMeasurementsStale"]]
-    assert inhibited_by(budget, unmeasured, RULES) == ["GpuledgerMeasurementsStale"]
+    assert inhibited_by(other, unmeasured, RULES) == ["GpuledgerMeasurementsStale"]
+    assert inhibited_by(budget, unmeasured, RULES) == []
 
 
 def test_who_tells_of_silence_outlasts_what_was_over_before_anything_is_known_again() -> None:
@@ -51,6 +55,8 @@ def test_who_tells_of_silence_outlasts_what_was_over_before_anything_is_known_ag
             assert rules[rule.louder].keep > rules[name].keep, (rule.louder, name)
 
 
-def test_of_several_ledgers_each_watchdog_is_missed_by_itself() -> None:
-    [watchdog, *_] = yaml.safe_load(configuration(declared(REGISTRY)))["route"]["routes"]
-    assert (watchdog["receiver"], watchdog["group_by"]) == ("watchdog", ["alertname", "ledger"])
+def test_what_several_ledgers_tell_of_themselves_is_one_message_each() -> None:
+    route = yaml.safe_load(configuration(declared(REGISTRY)))["route"]
+    assert route["group_by"] == ["alertname", "cluster", "ledger"]
+    # Nor has a route below it a grouping of its own: each watchdog is missed by itself.
+    assert [below for below in route["routes"] if "group_by" in below] == []

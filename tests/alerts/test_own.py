@@ -37,6 +37,8 @@ class Ledger:
     measures: bool = True
     reads: bool = True
     runs: bool = True
+    twin: bool = False
+    twin_scrapes: list[str | None] = field(default_factory=list)
     scrapes: list[str | None] = field(default_factory=list)
     known: list[dict[str, list[Sample]]] = field(default_factory=list)
     _seen_ms: int = 0
@@ -53,6 +55,8 @@ class Ledger:
                 exporter.publish([], self.at_ms, {"east": self._seen_ms})
                 self._measured_ms = self.at_ms
             self.scrapes.append(exporter.text().decode() if self.runs else None)
+            # Another ledger of the same name.
+            self.twin_scrapes.append(exporter.text().decode() if self.twin else None)
             self.known.append(self._known())
             self.at_ms += MINUTE_MS
 
@@ -60,7 +64,7 @@ class Ledger:
         """What it knows of itself without Prometheus."""
         ages = {
             "GpuledgerMeasurementsStale": (OURS, self._measured_ms),
-            "GpuledgerSourceStale": ({"cluster": "east"}, min(self._seen_ms, self._measured_ms)),
+            "GpuledgerSourceStale": (OURS, min(self._seen_ms, self._measured_ms)),
         }
         return {
             "GpuledgerAlarm": [
@@ -96,7 +100,7 @@ COURSES: dict[str, tuple[Ledger, str, dict[str, str], str, str, str]] = {
         # Measured last at minute 2: older than 3 minutes from 6 on, for a minute at 7; six more after 12.
         ".......!!!!!!!!!!!!..",
         OURS,
-        "gpuledger has not measured for 6m 0s",
+        "ledger gpuledger has not measured cluster east for 6m 0s",
         f"It answers scrapes with figures older than 3m 0s. {UNTRUSTED}",
         "critical",
     ),
@@ -104,15 +108,18 @@ COURSES: dict[str, tuple[Ledger, str, dict[str, str], str, str, str]] = {
         course(setting("runs", False), setting("runs", True)),
         "....!!!!!!!!!!!!!!!..",
         OURS,
-        "Prometheus gets no measurement from gpuledger",
-        f"It is down, cannot be reached, or has not measured yet. {UNTRUSTED}",
+        "Prometheus gets no measurement of cluster east from ledger gpuledger",
+        (
+            "That ledger, or each where none is named, is down, cannot be reached, or has not measured yet."
+            f" {UNTRUSTED}"
+        ),
         "critical",
     ),
     "GpuledgerSourceStale": (
         course(setting("reads", False), setting("reads", True)),
         ".......!!!!!!!!!!!!..",
-        {"cluster": "east"},
-        "cluster east has not been read for 6m 0s",
+        OURS,
+        "ledger gpuledger has not read cluster east for 6m 0s",
         f"None of its objects was known to be current for more than 3m 0s. {UNTRUSTED}",
         "critical",
     ),
@@ -120,10 +127,21 @@ COURSES: dict[str, tuple[Ledger, str, dict[str, str], str, str, str]] = {
         course(setting("alarms", {"disk_full": "make room"}), setting("alarms", {})),
         "....!!!!!!!!!!.......",
         {"ledger": "gpuledger", "alarm": "disk_full"},
-        "gpuledger reports disk_full about itself",
+        "ledger gpuledger reports disk_full about itself",
         (
             "The page Sources and `/readyz?verbose` say why, and what to do. While it sounds, figures may be"
             " old or missing."
+        ),
+        "warning",
+    ),
+    "GpuledgerNameShared": (
+        course(setting("twin", True), setting("twin", False)),
+        "........!!!!!!.......",
+        {"ledger": "gpuledger"},
+        "2 instances call themselves ledger gpuledger",
+        (
+            "The end of one of them would not be told, and their alerts are taken for each other's. Give each"
+            " ledger a `server.name` of its own, and let Prometheus scrape each once."
         ),
         "warning",
     ),
@@ -165,7 +183,10 @@ def test_they_fire_and_resolve_on_what_was_scraped(tmp_path: Path) -> None:
         {
             "name": name,
             "interval": "1m",
-            "input_series": input_series(ledger.scrapes),
+            "input_series": [
+                *input_series(ledger.scrapes, instance="one"),
+                *input_series(ledger.twin_scrapes, instance="another"),
+            ],
             "alert_rule_test": [firing(name, 8 * 60, expected(name))],
             "promql_expr_test": [
                 fires(name, minute * 60, alerts=int(state == "!")) for minute, state in enumerate(states)
@@ -223,6 +244,7 @@ def test_that_something_is_so_is_no_length_of_time() -> None:
         "GpuledgerMeasurementsStale": "3s",
         "GpuledgerMeasurementsAbsent": "3",
         "GpuledgerSourceStale": "3s",
+        "GpuledgerNameShared": "3",
         "GpuledgerAlarm": "3",
         "GpuledgerWatchdog": "3",
     }

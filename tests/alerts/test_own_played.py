@@ -59,14 +59,15 @@ class Site:
     clock: HandClock
     scrapes: list[str | None] = field(default_factory=list)
     told: list[set[str]] = field(default_factory=list)
+    twins: list[str | None] = field(default_factory=list)
 
     @contextmanager
-    def ledger(self, *, min_free: str = "1MB") -> Iterator[Ledger]:
+    def ledger(self, *, min_free: str = "1MB", data: str = "data") -> Iterator[Ledger]:
         """From its start to its end; it watches, and its ticker has begun, before time goes on."""
         opened = self.cluster.opened(PODS)
         settings = load_settings(
             overrides={
-                "store.data_dir": self.folder / "data",
+                "store.data_dir": self.folder / data,
                 "server.port": 0,
                 # It is told by hand when a minute is over.
                 "schedule.measure_every_seconds": 3600,
@@ -79,7 +80,14 @@ class Site:
             until(lambda: running.ticks == AT_THE_START)
             yield running
 
-    def up(self, ledger: Ledger, minutes: int, *, holds: Callable[[], bool] | None = None) -> None:
+    def up(
+        self,
+        ledger: Ledger,
+        minutes: int,
+        *,
+        holds: Callable[[], bool] | None = None,
+        twin: Ledger | None = None,
+    ) -> None:
         """Minutes with a ledger, each measured when this holds; by default that it has read its cluster."""
         for _ in range(minutes):
             self.cluster.bookmark(PODS)
@@ -87,8 +95,9 @@ class Site:
             ledger.tick()
             told = ledger.alerting.told()
             self._over(
-                requests.get(f"{ledger.url}/metrics", timeout=60).text,
+                _scrape(ledger),
                 {one.labels["alertname"] for one in told if one.ends_ms is None},
+                _scrape(twin) if twin else None,
             )
 
     def down(self, minutes: int) -> None:
@@ -96,14 +105,19 @@ class Site:
         for _ in range(minutes):
             self._over(None, set())
 
-    def _over(self, scrape: str | None, told: set[str]) -> None:
+    def _over(self, scrape: str | None, told: set[str], twin: str | None = None) -> None:
         self.scrapes.append(scrape)
+        self.twins.append(twin)
         self.told.append(told)
         self.clock.at_ms += MINUTE_MS
 
     @staticmethod
     def _seen_ms(ledger: Ledger) -> int:
         return max((int(str(mark["seen_ms"])) for mark in ledger.store.marks()), default=0)
+
+
+def _scrape(ledger: Ledger) -> str:
+    return requests.get(f"{ledger.url}/metrics", timeout=60).text
 
 
 @pytest.fixture
@@ -125,8 +139,10 @@ COURSES = {
     "GpuledgerMeasurementsStale": ([(19, 26)], 20),
     "GpuledgerAlarm": ([(15, 21)], 20),
     "GpuledgerMeasurementsAbsent": ([(29, 40)], 32),
+    # Another of the same name beside it, for eight minutes.
+    "GpuledgerNameShared": ([(48, 51)], 50),
     # It never falls silent: that it does is what somebody outside waits for.
-    "GpuledgerWatchdog": ([(0, 42)], 20),
+    "GpuledgerWatchdog": ([(0, 52)], 20),
 }
 
 
@@ -137,7 +153,7 @@ def fires_in(name: str, minute: int) -> bool:
 def test_what_becomes_of_a_ledger_fires_and_resolves_both_ways(site: Site, tmp_path: Path) -> None:
     play(site)
     assert sorted(COURSES) == sorted(alert.rule.name for alert in OWN)
-    check_with_promtool(site.scrapes, tmp_path)
+    check_with_promtool(site.scrapes, site.twins, tmp_path)
     of_both = [alert.rule.name for alert in OWN if not alert.only_prometheus]
     for minute, told in enumerate(site.told):
         assert {name for name in of_both if fires_in(name, minute)} == {*of_both} & told, minute
@@ -160,13 +176,19 @@ def play(site: Site) -> None:
     site.down(7)
     with site.ledger() as ledger:
         site.up(ledger, 8)
+        with site.ledger(data="other") as twin:
+            site.up(ledger, 8, twin=twin)
+        site.up(ledger, 2)
 
 
-def check_with_promtool(scrapes: list[str | None], folder: Path) -> None:
+def check_with_promtool(scrapes: list[str | None], twins: list[str | None], folder: Path) -> None:
     """Prometheus fires in these minutes and in no others, and says what it should."""
     test = {
         "interval": "1m",
-        "input_series": input_series(scrapes),
+        "input_series": [
+            *input_series(scrapes, instance="one"),
+            *input_series(twins, instance="another"),
+        ],
         "alert_rule_test": [firing(name, asked * 60, expected(name)) for name, (_, asked) in COURSES.items()],
         "promql_expr_test": [
             fires(name, minute * 60, alerts=int(fires_in(name, minute)))

@@ -107,15 +107,15 @@ def test_a_silent_ledger_and_a_louder_alert_inhibit() -> None:
     ]
     every = "|".join(rule.name for rule in of_work)
     of_cluster = "|".join(rule.name for rule in of_work if "cluster" in rule.identity)
-    # A team's budget is of all clusters: any that is stale is enough. Another ledger's silence is of its own.
+    # A team's budget is of all clusters of a ledger: any that is stale is enough. Another's are its own.
     of_none = "|".join(rule.name for rule in of_work if "cluster" not in rule.identity)
     assert "GpuQueueWaitTooLong" in of_cluster
     assert "GpuHourBudgetBurned" in of_none
     assert "Gpuledger" not in every
     assert of_ledger == [
         (f'alertname="Gpuledger{name}"', f'alertname=~"{targets}"', equal)
+        for targets, equal in ((of_cluster, ["cluster"]), (of_none, ["ledger"]))
         for name in ("MeasurementsStale", "MeasurementsAbsent", "SourceStale")
-        for targets, equal in ((of_cluster, ["cluster"]), (of_none, []))
     ]
     assert {
         "source_matchers": ['alertname="GpuQueueWaitTooLong"'],
@@ -200,7 +200,7 @@ def test_what_a_pod_said_that_was_replaced_breaches_nothing_and_a_scrape_that_fa
     waits = (
         'gpuledger_starvation_index_seconds{cluster="east",queue="red",service_class="interactive",pod="%s"}'
     )
-    about = ('gpuledger_wait_target_seconds{service_class="interactive",pod="%s"}', "300")
+    about = ('gpuledger_wait_target_seconds{cluster="east",service_class="interactive",pod="%s"}', "300")
     rolled = {waits % "old": "310 stale", waits % "new": "_ 0x39"}
     missed = {waits % "old": "310x9 _ _ _ 310x27"}
     tests = [
@@ -333,8 +333,8 @@ def test_of_several_limits_the_one_that_is_breached_first_counts_both_ways() -> 
         each["expr"] for each in rules() if "wait_target_seconds:min_last15m" in each.get("record", "")
     ]
     assert record.startswith(
-        "min by (service_class) (gpuledger_wait_target_seconds)"
-        " or min by (service_class) (last_over_time(gpuledger_wait_target_seconds[15m]))"
+        "min by (cluster, service_class) (gpuledger_wait_target_seconds)"
+        " or min by (cluster, service_class) (last_over_time(gpuledger_wait_target_seconds[15m]))"
     )
 
 

@@ -39,7 +39,7 @@ def test_work_in_no_queue_is_said_to_be_in_none_both_ways(tmp_path: Path) -> Non
     of_none = '{cluster="east",queue="",service_class="batch"}'
     values = {
         f"gpuledger_starvation_index_seconds{of_none}": "4000x5",
-        'gpuledger_wait_target_seconds{service_class="batch"}': "3600x5",
+        'gpuledger_wait_target_seconds{cluster="east",service_class="batch"}': "3600x5",
         f"gpuledger_past_target_workloads{of_none}": "2x5",
         "gpuledger_measured_timestamp_seconds": "0+60x5",
     }

@@ -10,7 +10,9 @@ import pytest
 import yaml
 
 from alerts.declared import annotations, readings
+from alerts.exporter import LEDGER
 from alerts.rules import rules_file
+from alerts.whose import LEDGER_LABEL, of_ledger
 from alerts.wording import Links
 from analytics.metrics import REGISTRY
 from domain.policy import Policy
@@ -39,9 +41,11 @@ def expected(world: World) -> dict[str, Any]:
     """The alert as Alertmanager gets it where the world's text is."""
     alert, text = world.alert, world.text
     assert alert.metric is not None
+    # What is of no cluster is its ledger's.
+    whose = {LEDGER_LABEL: LEDGER} if LEDGER_LABEL in alert.identity else {}
     definition = f"{alert.metric.title}: {alert.metric.definition}"
     return {
-        "exp_labels": {"severity": str(alert.rule.severity), **text["labels"]},
+        "exp_labels": {"severity": str(alert.rule.severity), **whose, **text["labels"]},
         "exp_annotations": {
             "summary": text["summary"],
             "description": f"{text['description']} {definition}",
@@ -107,7 +111,8 @@ def test_every_alert_fires_and_resolves_on_what_was_scraped(step: timedelta, tmp
 def test_without_prometheus_it_says_the_same(name: str) -> None:
     world = world_of(name)
     (then,) = play(world, [world.text["at"]])
-    (reading,) = [each for each in readings(world.alert, then.samples, world.policy) if each.breaches]
+    samples = {name: of_ledger(found, LEDGER) for name, found in then.samples.items()}
+    (reading,) = [each for each in readings(world.alert, samples, world.policy) if each.breaches]
     wanted = expected(world)
     assert reading.labels == {"alertname": name, **wanted["exp_labels"]}
     said = annotations(world.alert, reading, LINKS)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from alerts.declared import LEDGER_LABEL
+from alerts.whose import LEDGER_LABEL
 from analytics.evaluate import evaluate, parameters
 from analytics.folding import OTHERS, evaluate_seen, seen
 from analytics.metrics import REGISTRY

@@ -34,7 +34,7 @@ PATIENCE_SECONDS: Final = 400
 RESEND_MS: Final = 3_000
 THREE_DAYS_MS: Final = 3 * 24 * 3_600_000
 WAIT: Final = {"alertname": "GpuQueueWaitTooLong", "cluster": "north"}
-STALE: Final = {"alertname": "GpuledgerSourceStale", "cluster": "north"}
+STALE: Final = {"alertname": "GpuledgerSourceStale", "ledger": "gpuledger", "cluster": "north"}
 DOG: Final = {"alertname": WATCHDOG}
 
 

@@ -16,9 +16,10 @@ import yaml
 
 from alerts.declared import Declared, Reading, annotations, declared, read_by
 from alerts.evaluation import Alert, Evaluation, firing
-from alerts.exporter import Exporter
+from alerts.exporter import LEDGER, Exporter
 from alerts.posting import Identity
 from alerts.rules import rules_file
+from alerts.whose import of_ledger
 from alerts.wording import Links
 from analytics.evaluate import evaluate, exported_asks
 from analytics.metrics import REGISTRY
@@ -126,7 +127,7 @@ class Played:
     def _step(self, samples: Mapping[str, Sequence[Sample]], at_ms: int) -> None:
         evaluation = Evaluation(
             declared=self.course.alerts,
-            samples=samples,
+            samples={name: of_ledger(found, LEDGER) for name, found in samples.items()},
             policy=self.course.policy,
             annotate=_said,
             at_ms=at_ms,

@@ -53,7 +53,7 @@ def test_a_pod_of_a_watched_cluster_reaches_the_api_and_all_ends_when_told(tmp_p
             cluster.apply(PODS, pod("u2"))
             until(lambda: sorted(seen()) == ["u1 starting", "u2 placing"], pause=ASKS_EVERY_SECONDS)
             exposition = requests.get(f"{runtime.url}/metrics", timeout=60).text
-            assert 'gpuledger_source_seen_timestamp_seconds{cluster="north"}' in exposition
+            assert 'gpuledger_source_seen_timestamp_seconds{cluster="north",ledger="gpuledger"}' in exposition
             sources = requests.get(f"{runtime.url}/api/v1/sources", timeout=60).json()["rows"]
             # Every other kind is not served by this cluster: nothing to read, and nothing stale.
             assert [row["kind"] for row in sources if row["seen_at"]] == ["Pod"]

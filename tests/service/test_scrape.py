@@ -79,7 +79,7 @@ def test_a_scrape_never_asks_the_store(ledger: Ledger) -> None:
 
 def test_a_scrape_tells_what_failed_and_that_not_all_is_shown(ledger: Ledger) -> None:
     text = ledger.measures_one_that_fails()
-    assert 'gpuledger_incomplete{cluster="",metric="fragmented_gpus"} 1.0' in text
+    assert 'gpuledger_incomplete{ledger="north",metric="fragmented_gpus"} 1.0' in text
     assert 'gpuledger_alarm{alarm="metric_failed",ledger="north"} 1.0' in text
     assert {one.labels.get("ledger") for one in ledger.alerting.told()} == {"north"}
 
