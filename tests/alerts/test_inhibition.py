@@ -51,6 +51,19 @@ def test_who_tells_of_silence_outlasts_what_was_over_before_anything_is_known_ag
             assert rules[rule.louder].keep > rules[name].keep, (rule.louder, name)
 
 
-def test_of_several_ledgers_each_watchdog_is_missed_by_itself() -> None:
-    [watchdog, *_] = yaml.safe_load(configuration(declared(REGISTRY)))["route"]["routes"]
-    assert (watchdog["receiver"], watchdog["group_by"]) == ("watchdog", ["alertname", "ledger"])
+def test_who_is_told_of_what_together_how_soon_and_how_often() -> None:
+    route = yaml.safe_load(configuration(declared(REGISTRY)))["route"]
+    watchdog, on_call, info = route.pop("routes")
+    # Each cluster by itself, and of several ledgers each watchdog.
+    assert route == {
+        "receiver": "team", "group_by": ["alertname", "cluster"],
+        "group_wait": "30s", "group_interval": "5m", "repeat_interval": "12h",
+    }  # fmt: skip
+    assert watchdog == {
+        "receiver": "watchdog", "matchers": ['alertname="GpuledgerWatchdog"'],
+        "group_by": ["alertname", "ledger"],
+        "group_wait": "0s", "group_interval": "1m", "repeat_interval": "1m",
+    }  # fmt: skip
+    assert [(one["receiver"], one["repeat_interval"]) for one in (on_call, info)] == [
+        ("on-call", "1h"), ("team", "24h"),
+    ]  # fmt: skip
