@@ -54,10 +54,9 @@ def renewed(book: str, alert: Declared, registry: Mapping[str, Metric], policy: 
 
 def _without_data(rule: AlertRule) -> str:
     window, keep = prometheus_duration(rule.window), prometheus_duration(rule.keep)
-    return (
-        f"the last value stands for {window}, and as long as it is unknown or the ledger silent; the alert"
-        f" stays {keep} after the last breach"
-    )
+    when = "the ledger is silent" if rule.fine_if_undefined else "it is unknown or the ledger silent"
+    stands = f"the last value stands for {window}, and as long as {when}"
+    return f"{stands}; the alert stays {keep} after the last breach"
 
 
 def _value(alert: Declared) -> str:

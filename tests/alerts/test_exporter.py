@@ -96,6 +96,19 @@ def test_an_undefined_value_has_no_series_and_is_counted_by_its_reason() -> None
     assert series["gpuledger_undefined[('because', 'none placed'), ('metric', 'queue_wait_seconds')]"] == 1
 
 
+def test_of_many_reasons_the_most_frequent_are_told_and_the_rest_as_one() -> None:
+    reasons = ["common"] * 3 + [f"reason {number}" for number in range(7)]
+    series = scrape(
+        *(
+            measured("free_gpus", Sample.undefined({"cluster": "east", "gpu_model": f"{number}"}, reason))
+            for number, reason in enumerate(reasons)
+        )
+    )
+    counted = {name: value for name, value in series.items() if name.startswith("gpuledger_undefined[")}
+    of = "gpuledger_undefined[('because', '%s'), ('metric', 'free_gpus')]"
+    assert (counted[of % "common"], counted[of % "other reasons"], len(counted)) == (3, 3, 6)
+
+
 def test_a_lower_bound_is_marked_by_its_companion() -> None:
     labels = {"cluster": "east", "gpu_model": "A100"}
     series = scrape(
@@ -188,6 +201,27 @@ def test_an_alarm_that_sounds_has_a_series_before_anything_was_measured() -> Non
     assert b'gpuledger_alarm{alarm="disk_full",ledger="gpuledger"} 1.0' in exporter.text()
     alarms.clear()
     assert exporter.text() == b""
+
+
+def test_a_cluster_is_told_of_while_all_that_told_of_it_failed() -> None:
+    """Else its ledger would be silent to Prometheus, which is another alert."""
+    exporter = Exporter(REGISTRY, FixedClock(NOW_MS))
+    sample = Sample(labels={"cluster": "east", "gpu_model": "A100"}, value=3.0)
+    exporter.publish([measured("fragmented_gpus", sample)], NOW_MS)
+    exporter.publish([], NOW_MS, failed={"fragmented_gpus"})
+    text = exporter.text()
+    assert b'gpuledger_measured_timestamp_seconds{cluster="east",ledger="gpuledger"}' in text
+    assert b'gpuledger_incomplete{ledger="gpuledger",metric="fragmented_gpus"} 1.0' in text
+    exporter.publish([], NOW_MS)
+    assert b'cluster="east"' not in exporter.text()
+
+
+def test_an_undefined_value_that_is_of_nothing_has_no_mark() -> None:
+    exporter = Exporter(REGISTRY, FixedClock(NOW_MS))
+    labels = {"cluster": "east", "gpu_model": "A100"}
+    for sample, marks in ((Sample.undefined({}, "no node"), 0), (Sample.undefined(labels, "no node"), 1)):
+        exporter.publish([measured("fragmented_gpus", sample)], NOW_MS)
+        assert exporter.text().count(b"gpuledger_fragmented_gpus_unknown{") == marks
 
 
 def test_what_sounds_and_what_failed_is_told_of_a_hundred_clusters() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from alerts.grafana import dashboards
+from alerts.grafana import dashboards, expression
 from analytics.metrics import REGISTRY
 from service.cli import run
 
@@ -74,6 +74,11 @@ def test_every_question_goes_to_the_prometheus_that_the_dashboard_was_told() -> 
     for dashboard in DASHBOARDS.values():
         first, *labels = dashboard["templating"]["list"]
         assert (first["name"], first["type"], first["query"]) == ("datasource", "datasource", "prometheus")
+        # Until somebody chooses: Grafana's own Prometheus, and everything.
+        assert first["current"]["value"] == "default"
+        assert {(one["includeAll"], one["allValue"], one["current"]["value"]) for one in labels} == {
+            (True, ".*", "$__all")
+        }
         asked = [*labels, *dashboard["panels"], *(one["targets"][0] for one in dashboard["panels"])]
         assert {one["datasource"]["uid"] for one in asked} == {"${datasource}"}
         assert "__inputs" not in dashboard
@@ -89,6 +94,9 @@ def test_a_panel_shows_the_worst_in_the_metrics_own_unit_and_leads_to_the_page()
         assert shown(low).startswith("bottomk(20, max by "), low
     for high in ("wastage_ratio", "starvation_index_seconds", "preemptions_total"):
         assert shown(high).startswith("topk(20, "), high
+    # Of several replicas one; what differs in a label of any kind is another line.
+    by = "max by (cluster, queue, service_class, quantile, estimator)"
+    assert shown("queue_wait_seconds").startswith(f"topk(20, {by} (gpuledger_queue_wait_seconds{{")
     units = {
         name: panel_of(name)["fieldConfig"]["defaults"]["unit"]
         for name in ("goodput_ratio", "starvation_index_seconds", "held_gpus")
@@ -99,6 +107,17 @@ def test_a_panel_shows_the_worst_in_the_metrics_own_unit_and_leads_to_the_page()
     (link,) = panel_of("starvation_index_seconds")["fieldConfig"]["defaults"]["links"]
     assert link["url"] == "https://gpu.example/home?" + "&".join(
         f"{label}=${{__field.labels.{label}}}" for label in ("cluster", "queue", "service_class")
+    )
+
+
+def test_of_what_only_counts_up_a_panel_shows_the_last_hour() -> None:
+    assert expression(REGISTRY["first_wait_seconds"]) == (
+        "histogram_quantile(0.99, sum by (le, cluster, service_class) (increase("
+        'gpuledger_first_wait_seconds_bucket{cluster=~"$cluster",service_class=~"$service_class"}[1h])))'
+    )
+    assert expression(REGISTRY["preemptions_total"]) == (
+        "topk(20, sum by (cluster, victim_class, preemptor_class, mechanism) (increase("
+        'gpuledger_preemptions_total{cluster=~"$cluster"}[1h])))'
     )
 
 

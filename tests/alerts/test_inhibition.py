@@ -55,8 +55,18 @@ def test_who_tells_of_silence_outlasts_what_was_over_before_anything_is_known_ag
             assert rules[rule.louder].keep > rules[name].keep, (rule.louder, name)
 
 
-def test_what_several_ledgers_tell_of_themselves_is_one_message_each() -> None:
+def test_who_is_told_of_what_together_how_soon_and_how_often() -> None:
     route = yaml.safe_load(configuration(declared(REGISTRY)))["route"]
-    assert route["group_by"] == ["alertname", "cluster", "ledger"]
-    # Nor has a route below it a grouping of its own: each watchdog is missed by itself.
-    assert [below for below in route["routes"] if "group_by" in below] == []
+    watchdog, on_call, info = route.pop("routes")
+    # Each cluster and ledger by itself; no route below groups otherwise, so watchdogs are missed singly.
+    assert route == {
+        "receiver": "team", "group_by": ["alertname", "cluster", "ledger"],
+        "group_wait": "30s", "group_interval": "5m", "repeat_interval": "12h",
+    }  # fmt: skip
+    assert watchdog == {
+        "receiver": "watchdog", "matchers": ['alertname="GpuledgerWatchdog"'],
+        "group_wait": "0s", "group_interval": "1m", "repeat_interval": "1m",
+    }  # fmt: skip
+    assert [(one["receiver"], one["repeat_interval"]) for one in (on_call, info)] == [
+        ("on-call", "1h"), ("team", "24h"),
+    ]  # fmt: skip

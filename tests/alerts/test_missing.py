@@ -26,8 +26,9 @@ RULES = rules_file({name: REGISTRY[name] for name in READ}, Policy(), dashboard_
 MINUTE_MS = 60_000
 OF_NAME = {alert.rule.name: alert for alert in declared(REGISTRY)}
 # A letter per minute: a value that breaches, one that does not, an undefined one; a metric that fails, that
-# tells of others only, or of another cluster only; a ledger that tells what it told before, or nothing.
-BREACHES, FINE, UNDEFINED, FAILS, GONE, DROPPED, STALE, SILENT = "b", "f", "u", "x", "g", "d", "z", "s"
+# tells of others only, so while another metric fails or those are undefined, or of another cluster only; a
+# ledger that tells what it told before, or nothing.
+BREACHES, FINE, UNDEFINED, FAILS, GONE, BESIDE, OTHERS, DROPPED, STALE, SILENT = "bfuxgohdzs"
 
 
 @dataclass(slots=True)
@@ -64,7 +65,7 @@ class Site:
                     ],
                     self.at_ms,
                     {self._cluster(letter): self.at_ms},
-                    failed={self.alert.source} - samples.keys(),
+                    failed=registry.keys() - samples.keys(),
                 )
                 self.scrapes.append(exporter.text().decode())
                 self._alerts = Evaluation(
@@ -79,18 +80,20 @@ class Site:
         return self
 
     def _samples(self, letter: str) -> dict[str, list[Sample]]:
-        target = Sample(labels={"service_class": "interactive"}, value=300.0)
+        targets = [Sample(labels={"service_class": "interactive"}, value=300.0)]
         labels = dict.fromkeys(self.labels, "other")
         if "cluster" in labels:
             labels["cluster"] = self._cluster(letter)
         other = Sample(labels=labels, value=0.0)
+        if letter == OTHERS:
+            other = Sample.undefined(labels, "nobody knows")
         mine = {
             BREACHES: Sample(labels=self.labels, value=self.breaching),
             FINE: Sample(labels=self.labels, value=0.0),
             UNDEFINED: Sample.undefined(self.labels, "nobody knows"),
         }.get(letter)
         told = {} if letter == FAILS else {self.alert.source: [other, *([mine] if mine else [])]}
-        return {"wait_target_seconds": [target], **told}
+        return told if letter == BESIDE else {"wait_target_seconds": targets, **told}
 
     def _cluster(self, letter: str) -> str:
         """The only one that the ledger tells of."""
@@ -115,6 +118,10 @@ def promtool(folder: Path, *tests: Mapping[str, Any]) -> None:
     content = {"rule_files": ["rules.yaml"], "evaluation_interval": "1m", "tests": [*tests]}
     (folder / "rules.yaml").write_text(RULES)
     (folder / "test.yaml").write_text(yaml.dump(content, Dumper=yaml.CSafeDumper))
+    promtool_of(folder)
+
+
+def promtool_of(folder: Path) -> None:
     command = ["promtool", "test", "rules", "test.yaml"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -134,6 +141,8 @@ COURSES = {
     "failed, undefined, failed": (f"bbb{FAILS * 20}{UNDEFINED * 3}{FAILS * 3}", f".{'!' * 28}"),
     "failed, the ledger restarted, failed": (f"bbb{FAILS * 20}sss{FAILS * 5}ff", f".{'!' * 32}"),
     "gone": (f"bbb{GONE * 24}", f".{'!' * (2 + 15 + 5)}...."),
+    "gone while another metric fails": (f"bbb{BESIDE * 24}", f".{'!' * (2 + 15 + 5)}...."),
+    "gone while others are undefined": (f"bbb{OTHERS * 24}", f".{'!' * (2 + 15 + 5)}...."),
     "its cluster is not read any more": (f"bbb{DROPPED * 24}", f".{'!' * (2 + 15 + 5)}...."),
     "never told": (f"ff{UNDEFINED * 5}{FAILS * 20}", "." * 27),
 }  # fmt: skip
@@ -204,6 +213,47 @@ def test_of_two_ledgers_the_death_of_one_is_told_and_ends_nothing(tmp_path: Path
             for name, (one, other, told, waits) in cases.items()
         ),
     )
+
+
+@pytest.mark.prometheus
+def test_a_sole_ledger_is_missed_for_ever_and_one_of_several_over_a_weekend(tmp_path: Path) -> None:
+    """An hour stands for the three days, in steps shorter than the time for which Prometheus looks back."""
+    rules = rules_file({}, Policy(), dashboard_url="https://gpu.example")
+    assert "[3d]" in rules
+    (tmp_path / "rules.yaml").write_text(rules.replace("[3d]", "[1h]"))
+    minutes = 4
+
+    def told(ledger: str, cluster: str, values: str) -> dict[str, str]:
+        labels = f'{{ledger="{ledger}",cluster="{cluster}"}}'
+        return {"series": f"gpuledger_measured_timestamp_seconds{labels}", "values": values}
+
+    dead, living = told("one", "east", "0+240x5 stale"), told("two", "west", "0+240x30")
+    # What an earlier version told had no name; that it is not told any more is no end of a ledger.
+    unnamed = {"series": "gpuledger_measured_timestamp_seconds", "values": dead["values"]}
+    cases = {
+        # By its own name still: without it it would be another alert, which inhibits nothing.
+        "sole": ([dead], {40: 1, 76: 1, 100: 1}),
+        "one of two": ([dead, living], {40: 1, 76: 1, 100: 0}),
+        "upgraded": ([unnamed, living], {40: 0}),
+    }
+    content = {
+        "rule_files": ["rules.yaml"],
+        "evaluation_interval": f"{minutes}m",
+        "tests": [
+            {
+                "name": name,
+                "interval": f"{minutes}m",
+                "input_series": series,
+                "promql_expr_test": [
+                    fires(f'{ABSENT}",ledger="one' if alerts else ABSENT, minute * 60, alerts=alerts)
+                    for minute, alerts in known.items()
+                ],
+            }
+            for name, (series, known) in cases.items()
+        ],
+    }
+    (tmp_path / "test.yaml").write_text(yaml.safe_dump(content))
+    promtool_of(tmp_path)
 
 
 def of_ledger(site: Site) -> list[dict[str, str]]:

@@ -136,12 +136,43 @@ def test_each_metric_has_what_it_needs_and_the_largest_share_what_is_left() -> N
     assert list(shown.samples["held_gpus"]) == found["held_gpus"][:150]
 
 
+def kept(room: int, name: str, values: Mapping[str, float | None], **more: list[Sample]) -> list[str]:
+    """Which queues of a metric are shown where there is room for so many series."""
+    labels = {"cluster": "east", "service_class": "interactive"}
+    samples = [Sample(labels={**labels, "queue": queue}, value=value) for queue, value in values.items()]
+    shown = Budget(metrics=REGISTRY, alerts=declared(REGISTRY), room=room).shown({name: samples, **more})
+    return [sample.labels["queue"] for sample in shown.samples[name]]
+
+
+def test_what_breaches_goes_before_the_worst_and_what_is_unknown_comes_last() -> None:
+    target = {"wait_target_seconds": [Sample(labels={"service_class": "interactive"}, value=300.0)]}
+    waits = {"calm": 20.0, "unknown": None, "breaches": 400.0, "near": 299.0}
+    one_less, two, one = (kept(room, WAITS, waits, **target) for room in (4, 3, 2))
+    assert (one_less, two, one) == (["calm", "breaches", "near"], ["breaches", "near"], ["breaches"])
+    # Where little is bad the lowest are the worst.
+    assert kept(2, "queue_cap_seconds", {"far": 9e9, "soon": 60.0, "later": 2e4}) == [
+        "soon", "later",
+    ]  # fmt: skip
+
+
+def test_how_many_wait_is_told_of_what_breaches_before_where_most_do() -> None:
+    labels = {"cluster": "east", "service_class": "interactive"}
+    found = {
+        "wait_target_seconds": [Sample(labels={"service_class": "interactive"}, value=300.0)],
+        WAITS: [Sample(labels={**labels, "queue": q}, value=v) for q, v in (("calm", 9.0), ("late", 400.0))],
+    }
+    assert kept(4, "past_target_workloads", {"calm": 50.0, "late": 1.0}, **found) == ["late"]
+
+
 def test_a_histogram_is_shown_whole_or_not_at_all() -> None:
     metric = REGISTRY["first_wait_seconds"]
     found = {metric.name: [Sample(labels=each, value=1.0) for each in labelled(metric, SITE)]}
     each = most_values(metric, SITE) // len(CLASSES)
     shown = Budget(metrics=REGISTRY, alerts=(), room=2 * each + 5).shown(found)
     assert len(shown.samples[metric.name]) == 2 * (each - 1)
+    # With the sum comes the count, which takes room too.
+    shown = Budget(metrics=REGISTRY, alerts=(), room=2 * each - 1).shown(found)
+    assert len(shown.samples[metric.name]) == each - 1
 
 
 def test_what_grows_with_gpus_jobs_or_people_is_no_label() -> None:

@@ -90,7 +90,7 @@ class Admission:
 
     @property
     def by_kueues_clock_ms(self) -> int:
-        """Since the submission, or since the first requeueing: that clock is never set again."""
+        """Since the submission, or since the first requeueing: no later eviction sets that clock again."""
         return self.at_ms - (self.submitted_ms if self.evicted_ms is None else self.evicted_ms)
 
 
@@ -98,16 +98,21 @@ def scrapes() -> Iterator[Told]:
     data = lzma.decompress(shared("data/recorded/city/kueue.metrics.txt.xz").read_bytes()).decode()
     for part in data.split("#scrape ")[1:]:
         head, _, text = part.partition("\n")
-        admissions: Counter[Line] = Counter()
-        in_time: Counter[Line] = Counter()
-        for found in _SERIES.finditer(text):
-            line = found["queue"], found["priority"]
-            if found["what"] == "count":
-                admissions[line] = round(float(found["value"]))
-            elif found["edge"] == str(PROMISE_S):
-                in_time[line] = round(float(found["value"]))
         at_ms = round(json.loads(head)["t"] * MS_PER_SECOND)
-        yield Told(at_ms, admissions, admissions - in_time)
+        yield Told(at_ms, *told_by(text, PROMISE_S))
+
+
+def told_by(text: str, promise_s: int) -> tuple[Counter[Line], Counter[Line]]:
+    """Admissions by a scrape, and those of them after more than the promise, an edge of the buckets."""
+    admissions: Counter[Line] = Counter()
+    in_time: Counter[Line] = Counter()
+    for found in _SERIES.finditer(text):
+        line = found["queue"], found["priority"]
+        if found["what"] == "count":
+            admissions[line] = round(float(found["value"]))
+        elif found["edge"] == str(promise_s):
+            in_time[line] = round(float(found["value"]))
+    return admissions, admissions - in_time
 
 
 @pytest.fixture(scope="module")

@@ -64,6 +64,21 @@ def test_it_says_what_that_rests_on_and_answers_in_other_formats(
     assert (row["state"], row["value"], row["worst_value"], row["threshold"]) == ("resolved", 460, 900, 300)
 
 
+def test_what_another_one_tells_is_listed_as_inhibited_by_that(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with site(tmp_path / "gpuledger.duckdb") as here:
+        for minute in range(10):
+            here.measured(minute, {RED: 400.0}, seen=min(minute, 1))
+    lines, _ = told(capsys, tmp_path, "-o", "wide", "--queue", "red")
+    assert lines[1].startswith("firing (no data)")
+    assert "GpuledgerSourceStale" in lines[1]
+    with site(tmp_path / "gpuledger.duckdb", at_minute=10) as here:
+        here.measured(10, {RED: 400.0})
+    assert run(["alerts", "--data-dir", str(tmp_path), "--as-of", at(10), "--queue", "red"]) == 0
+    assert capsys.readouterr().out.splitlines()[1].startswith("firing (inhibited)")
+
+
 def test_what_fired_at_an_earlier_instant_is_told_as_it_was(
     data_dir: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

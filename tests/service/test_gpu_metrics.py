@@ -20,6 +20,7 @@ from service.gpu_metrics_settings import GpuMetricsSettings
 from service.runtime import Runtime
 from service.settings_file import load_settings
 from store.embedded import Store
+from store.gpu_samples import Read
 from tests.collector_live.running import ASKS_EVERY_SECONDS, until
 
 LINE = 'DCGM_FI_PROF_GR_ENGINE_ACTIVE{UUID="GPU-1",Hostname="n1",modelName="A100"} 0.5\n'
@@ -65,6 +66,18 @@ def test_exporters_are_read_at_each_call_and_one_that_is_away_is_told(exporter: 
     store.close()
 
 
+def test_a_prometheus_that_never_answered_has_its_mark() -> None:
+    """By which GPU metrics of its cluster are expected."""
+    store = Store.open(None)
+    poller = Poller(GpuMetricsSettings(cluster="c", prometheus=NOBODY), store, FixedClock(10_000))
+    assert poller.poll() == 0
+    poller.close()
+    [mark] = store.sample_marks()
+    assert (mark["cluster"], mark["first_sample_ms"]) == ("c", None)
+    assert "127.0.0.1:9" in str(mark["last_error"])
+    store.close()
+
+
 def test_a_running_service_polls_and_answers_what_gpus_do(exporter: str, tmp_path: Path) -> None:
     settings = load_settings(
         overrides={
@@ -74,13 +87,19 @@ def test_a_running_service_polls_and_answers_what_gpus_do(exporter: str, tmp_pat
             "gpu_metrics": [{"cluster": "north", "exporters": [exporter], "step": "1s"}],
         }
     )
-    with Runtime(settings) as runtime:
+    store = Store.open(None)
+    for cluster in ("north", "south"):
+        store.mark_samples(cluster, {"older": Read(until_ms=0, seen_ms=0, error="no answer")})
+    with Runtime(settings, store=store) as runtime:
 
         def told() -> list[float | None]:
             url = f"{runtime.url}/api/v1/metrics/gpu_activity_ratio?by=node"
             return [row["value"] for row in requests.get(url, timeout=60).json()["rows"]]
 
         until(lambda: told() == [0.5], pause=ASKS_EVERY_SECONDS)
+        # What never gave a sample is expected no more where the settings name nothing of its cluster.
+        assert {mark["cluster"] for mark in store.sample_marks() if mark["source"] == "older"} == {"north"}
+    store.close()
 
 
 @pytest.mark.parametrize(

@@ -93,12 +93,19 @@ def test_late_nodes_are_named_worst_first_with_what_to_do_and_the_rest_is_counte
 def test_a_cluster_of_which_nobody_tells_is_said_so_once_until_a_source_is_named(tmp_path: Path) -> None:
     settings = load_settings(overrides={"store.data_dir": tmp_path})
     store = site(nodes=2)
+    # Nodes without GPUs, and such as are gone, are not counted.
+    others = [
+        {"node": "cpu", "start_ms": at(-60), "end_ms": None, "capacity_micro_gpus": 0},
+        {"node": "gone", "start_ms": at(-60), "end_ms": at(-10)},
+    ]
+    fill(store, {"node_span": others})
     answers = Answers(store, Tenancy(), Policy(), FixedClock(at(1)))
     [gap] = [row for row in answers.sources().rows if "GPU metrics" in row["source"]]
     assert (gap["kind"], gap["missing"]) == ("gap", features.missing(GPU_METRICS))
     [told] = [one for one in source_findings([gap], settings) if "GPU metrics" in one.text]
     assert (told.verdict, "2 with GPUs" in told.text) == (Verdict.WARNING, True)
     assert "gpu_metrics" in told.remedy
+    assert "GPU metrics of its nodes (2 with GPUs) were never read" in verbose([gap])
     store.mark_samples("east", {"prometheus": Read(until_ms=0, seen_ms=0, error="no answer")})
     assert [row["kind"] for row in answers.sources().rows] == [GPU_METRICS]
     # Named no more, and never read: it is said again.
@@ -107,6 +114,9 @@ def test_a_cluster_of_which_nobody_tells_is_said_so_once_until_a_source_is_named
     read_of(store, "n0", minutes=0)
     store.forget_unread([], [])
     assert {row["source"] for row in answers.sources().rows} == {"prometheus", "nodes without samples"}
+    # Of the time before its first sample it is said still.
+    before = Answers(store, Tenancy(), Policy(), FixedClock(at(-30)))
+    assert "GPU metrics" in {row["source"] for row in before.sources().rows}
     store.close()
 
 

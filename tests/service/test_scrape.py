@@ -91,3 +91,5 @@ def test_a_scrape_tells_what_failed_and_that_not_all_is_shown(ledger: Ledger) ->
     assert "free_gpus (1)" in ledger.alarms.sounding()["series_left_out"]
     ledger.shows(many[1:])
     assert "series_left_out" not in ledger.alarms.sounding()
+    # What breaches by the site's own limits goes first.
+    assert ledger.exporter._budget.policy is ledger.answers.policy

@@ -1,0 +1,48 @@
+"""What becomes of an alert where an Alertmanager, or our own store, does not take it."""
+
+import pytest
+
+from domain.errors import StoreError
+from domain.window import format_instant
+from store import alerts
+from tests.alerts.fake_alertmanager import alertmanager
+from tests.service.test_alerting import MINUTE, RED, START, of_work, site
+
+
+def test_an_end_that_an_alertmanager_missed_is_told_it_after_days() -> None:
+    with alertmanager() as fake, site(None, fake, announces=False) as here:
+        announcer = here.alerting._announcers[0]
+        here.measured(0, {RED: 400.0})
+        here.measured(1, {RED: 460.0})
+        announcer.send()
+        fake.status = 503
+        for minute in range(2, 9):
+            here.measured(minute, {RED: 0.0})
+        announcer.send()
+        fake.status = 200
+        here.measured(48 * 60, {RED: 0.0})
+        announcer.send()
+        [ended] = [one for one in of_work(fake.heard[-1]) if one["labels"].get("queue") == "red"]
+        assert ended["endsAt"] == format_instant(START + 7 * MINUTE)
+        # No Alertmanager can hold it any more: it is forgotten.
+        here.measured(4 * 24 * 60, {RED: 0.0})
+        assert [one for one in here.alerting.told() if "queue" in one.labels] == []
+
+
+def test_what_the_store_did_not_take_is_told_all_the_same_and_kept_with_the_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        message = "no room on the disk"
+        raise StoreError(message)
+
+    with site(None) as here:
+        here.measured(0, {RED: 400.0})
+        with monkeypatch.context() as patched:
+            patched.setattr(alerts, "keep", full)
+            here.measured(1, {RED: 460.0})
+        assert [one.labels["queue"] for one in here.alerting.told() if "queue" in one.labels] == ["red"]
+        assert here.states() == [("pending", "GpuQueueWaitTooLong", "red")]
+        here.measured(2, {RED: 500.0})
+        [row] = here.listed()
+        assert (row["state"], row["fired_at"]) == ("firing", format_instant(START + MINUTE))
