@@ -18,7 +18,9 @@ def verbose(sources: Iterable[Record]) -> str:
 
 def _line(row: Record) -> str:
     if row["kind"] == "gap":
-        return f"[-]{row['cluster']} {row['last_error']}: {row['missing']}; {row['remedy']}"
+        # Some trouble of the ledger itself is of no cluster.
+        whose = row["cluster"] or row["source"]
+        return f"[-]{whose} {row['last_error']}: {row['missing']}; {row['remedy']}"
     name = "/".join(part for part in (row["cluster"], row["kind"], row["source"]) if part)
     if row["state"] == SourceState.SET_ASIDE_ONLY:
         return f"[+]{name} {row['set_aside']} set aside"

@@ -34,14 +34,14 @@ class History:
     __slots__ = ("_earlier", "_latest", "once")
 
     def __init__(self, keys: Iterable[TransitionKey] = ()) -> None:
-        # Moments that happened and cannot again: most of what a reading shows.
-        self.once: set[Moment | str] = set()
+        # When what cannot happen again happened: most of what a reading shows.
+        self.once: dict[Moment | str, int] = {}
         self._latest: dict[_Place, _Past] = {}
         # Most places see one transition only, and most objects need no list.
         self._earlier: dict[_Place, list[_Past]] | None = None
         for _, moment, subject, state, reason, at_ms, amount in keys:
             if moment in _ONCE:
-                self.once.add(moment)
+                self.once[moment] = at_ms
             else:
                 self._take((moment, subject), _Past(state, reason, at_ms, amount))
 
@@ -62,7 +62,7 @@ class History:
             return None
         added = read
         if moment in _ONCE:
-            self.once.add(moment)
+            self.once[moment] = read.at_ms
         else:
             place = moment, read.subject
             latest = self._latest.get(place)
@@ -83,6 +83,11 @@ class History:
         if earliest_ms is not None and last_sight_ms is not None and last_sight_ms > earliest_ms:
             added = replace(added, earliest_ms=min(last_sight_ms, added.at_ms))
         return added
+
+    def newest_ms(self, up_to_ms: int) -> int | None:
+        """When the last of these transitions happened that happened by then; None without one."""
+        instants = (*self.once.values(), *(past.at_ms for past in self._latest.values()))
+        return max((at_ms for at_ms in instants if at_ms <= up_to_ms), default=None)
 
     def _take(self, place: _Place, past: _Past) -> None:
         latest = self._latest.get(place)

@@ -33,6 +33,7 @@ from collector.translator import Translator
 from collector.wording import uid_of
 from domain.errors import DataError
 from domain.facts import Known, ObjectKind, ObjectState
+from domain.window import CLOCK_SKEW_MS
 
 # 30,000 would save 1.5 of the 40 microseconds of a Pod event, and hold up those who wait three times as long.
 FLUSH_ROWS = 10_000
@@ -45,10 +46,11 @@ class Intake:
     Takes in the readings of one cluster. `readings` counts those newer than what was known.
 
     `checkpoint_keys` are the annotations in which objects tell of checkpoints. What is gone for longer than
-    `forget_after_ms` is forgotten; see `Gone`.
+    `forget_after_ms` is forgotten; see `Gone`. Readings that are `live` are of now, in their order, and none
+    is a replay: a clock that was ahead before it was set right hides nothing.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - everything that it uses is given to it
         self,
         cluster: str,
         sink: FactSink,
@@ -57,6 +59,7 @@ class Intake:
         flush_rows: int = FLUSH_ROWS,
         checkpoint_keys: Sequence[str] = (ANNOTATION,),
         forget_after_ms: int | None = None,
+        live: bool = False,
     ) -> None:
         self.cluster = cluster
         self._annotations = Annotations(checkpoint_keys)
@@ -66,7 +69,8 @@ class Intake:
         self._objects = known.objects
         self._news = News(cluster, known, forget_after_ms)
         self._aside = Aside()
-        self._positions = Positions(known.marks)
+        self._is_live = live
+        self._positions = Positions(known.marks, is_live=live)
 
     def __len__(self) -> int:
         """Rows that wait to be committed."""
@@ -126,7 +130,7 @@ class Intake:
 
         When they went nobody saw: after the stream was last known to be good, before now. A list
         below our position shows that the cluster's history began anew (restored from a backup,
-        or made again); one that is older than what we have read is a replay and ends nothing.
+        or made again); one of before what we have read is a replay and ends nothing, unless it is live.
         """
         read, present = self._read_items(translator, list(items), observed_ms)
         for raw, _ in read:
@@ -139,7 +143,7 @@ class Intake:
             self._begin_anew(translator.kind, position)
         for raw, item in read:
             self._take(translator, "LISTED", raw, observed_ms=observed_ms, payload=item)
-        if anew or observed_ms > known_good_ms:
+        if anew or position.is_news(observed_ms):
             # An item that does not say who it is may be any of those that are missing.
             if known_good_ms and None not in present:
                 self._end_absent(translator, present, known_good_ms, observed_ms)
@@ -169,12 +173,12 @@ class Intake:
         position.restarts += bool(because)
         if not because:
             position.sighted(observed_ms, resumed=True)
-            position.seen_ms = max(position.seen_ms, observed_ms)
+            position.good(observed_ms)
 
     def accepted(self, translator: Translator, observed_ms: int) -> None:
         """The API server took the watch up again: the trouble is over. That anything was seen is not said."""
         position = self._positions.of(translator.kind)
-        if observed_ms >= position.seen_ms:
+        if position.is_live or observed_ms >= position.seen_ms:
             position.last_error = ""
 
     def set_aside(
@@ -226,6 +230,8 @@ class Intake:
         self.readings += 1
         gone = event_type == "DELETED"
         last_sight_ms = before.seen_ms if before is not None else None
+        if last_sight_ms is not None and last_sight_ms > observed_ms and self._is_live:
+            last_sight_ms = None  # by a clock that was ahead: nobody knows when it was
         if doubt := self._news.add(facts, last_sight_ms=last_sight_ms, expired=gone):
             self.set_aside(kind, doubt, payload, observed_ms)
         self._remember(translator, uid, raw, observed_ms=observed_ms, gone=gone)
@@ -242,7 +248,7 @@ class Intake:
             return True
         if event_type == "DELETED":
             return False
-        if observed_ms > before.seen_ms:
+        if observed_ms > before.seen_ms or (self._is_live and observed_ms < before.seen_ms - CLOCK_SKEW_MS):
             self._news.keep(replace(before, seen_ms=observed_ms))
         return True
 
@@ -363,7 +369,9 @@ class Intake:
             if state.kind == translator.kind and state.gone_ms is None and state.uid not in present
         ]
         for state in absent:
-            earliest_ms = max(known_good_ms, state.seen_ms)
+            # A sight of the future was stamped by a clock that was ahead: only what it told itself is left.
+            sights = [ms for ms in (known_good_ms, state.seen_ms) if ms <= observed_ms]
+            earliest_ms = max(sights) if sights else self._news.newest_ms(state.uid, observed_ms)
             self._end(translator, state, earliest_ms=earliest_ms, observed_ms=observed_ms)
 
     def _flush_when_full(self) -> None:

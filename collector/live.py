@@ -16,7 +16,7 @@ import msgspec
 from collector.decoding import UNREADABLE
 from collector.kube.client import Connection
 from collector.kube.watch import KindReader
-from collector.kube.watch_steps import Pace, delay_seconds
+from collector.kube.watch_steps import Outcome, Pace, delay_seconds
 from collector.shared_intake import SharedIntake, TakesIn
 from collector.translator import Translator
 from domain.errors import UnreachableError
@@ -29,6 +29,7 @@ _LOOK_SECONDS = 0.2
 _IDENTITY_PATH = "/api/v1/namespaces/kube-system"
 _OK = 200
 _REFUSED = (403, 404)
+_NOT_TO_BE_READ = Outcome.NOT_INSTALLED
 
 
 class _Metadata(msgspec.Struct, gc=False):
@@ -49,6 +50,7 @@ def run_cluster(  # noqa: PLR0913 - everything that it uses is given to it
     stop: threading.Event,
     pace: Pace | None = None,
     draw: Callable[[], float] = random.random,
+    meet: Callable[[str], str] = lambda _: "",
 ) -> None:
     """
     Read every kind of one cluster into the intake until `stop` is set; then close the connection.
@@ -64,6 +66,8 @@ def run_cluster(  # noqa: PLR0913 - everything that it uses is given to it
         stop: ends the reading within a second or two.
         pace: of the reading.
         draw: random numbers in [0, 1), for delays.
+        meet: told the uid of its namespace kube-system, "" where the account may not see it, before anything
+            is read; gives why the cluster must not be read, and is asked again later.
 
     Raises:
         ProductError: the store refused a batch; nothing is read any more. Make a new intake from
@@ -91,10 +95,13 @@ def run_cluster(  # noqa: PLR0913 - everything that it uses is given to it
         shared.flush()
 
     try:
-        failures = 0
-        while not stop.is_set() and (because := crew.ask(lambda: _identify(connection, shared, pace))):
+        failures, told = 0, ""
+        while not stop.is_set() and (because := crew.ask(lambda: _identify(connection, shared, pace, meet))):
             failures += 1
-            trouble(because)
+            # Each try that failed is counted; that it must not be read is said once.
+            if because != told or not because.startswith(_NOT_TO_BE_READ):
+                trouble(because)
+            told = because
             stop.wait(delay_seconds(failures, pace, draw=draw()))
         for kind, reader in readers.items():
             crew.start(kind, reader)
@@ -110,7 +117,7 @@ def run_cluster(  # noqa: PLR0913 - everything that it uses is given to it
     shared.flush()
 
 
-def _identify(connection: Connection, shared: SharedIntake, pace: Pace) -> str:
+def _identify(connection: Connection, shared: SharedIntake, pace: Pace, meet: Callable[[str], str]) -> str:
     """
     Tell the intake which cluster this is, before anything of it is read; gives what hindered.
 
@@ -118,14 +125,32 @@ def _identify(connection: Connection, shared: SharedIntake, pace: Pace) -> str:
     made anew is then known by its versions only.
     """
     try:
-        answer = connection.get(_IDENTITY_PATH, {}, read_seconds=pace.request_seconds)
-        if answer.status == _OK:
-            shared.identify(msgspec.json.decode(answer.body, type=_Namespace).metadata.uid)
+        uid = uid_of_cluster(connection, read_seconds=pace.request_seconds)
     except (UnreachableError, *UNREADABLE) as cause:
         return f"retry: {cause}"
-    if answer.status in {_OK, *_REFUSED}:
+    if against := meet(uid):
+        # Nothing is missing: its objects are read elsewhere.
+        return f"{_NOT_TO_BE_READ}: {against}"
+    if uid:
+        shared.identify(uid)
+    return ""
+
+
+def uid_of_cluster(connection: Connection, *, read_seconds: float) -> str:
+    """
+    Which cluster this is: the uid of its namespace kube-system; "" for an account that may not see it.
+
+    Raises:
+        UnreachableError: nobody answers, or answers otherwise.
+        msgspec.MsgspecError: the answer is no namespace.
+    """
+    answer = connection.get(_IDENTITY_PATH, {}, read_seconds=read_seconds)
+    if answer.status == _OK:
+        return msgspec.json.decode(answer.body, type=_Namespace).metadata.uid
+    if answer.status in _REFUSED:
         return ""
-    return f"retry: GET {_IDENTITY_PATH}: the API server answered {answer.status}"
+    message = f"GET {_IDENTITY_PATH}: the API server answered {answer.status}"
+    raise UnreachableError(message)
 
 
 class _Crew:

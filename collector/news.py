@@ -100,6 +100,11 @@ class News:
         self._keys.pop(uid, None)
         self._bodies.pop(uid, None)
 
+    def newest_ms(self, uid: str, up_to_ms: int) -> int:
+        """When something happened to an object last, of what is known to have happened by then; else then."""
+        newest_ms = self._history(uid).newest_ms(up_to_ms)
+        return up_to_ms if newest_ms is None else newest_ms
+
     def taken(self) -> Batch:
         """All that waits; from here on it is gathered anew."""
         batch = self._batch
@@ -123,7 +128,8 @@ class News:
             return
         self._bodies[read.uid] = read.body
         if body is not None:
-            read = replace(read, from_ms=read.observed_ms, earliest_ms=last_sight_ms)
+            earliest_ms = None if last_sight_ms is None else min(last_sight_ms, read.observed_ms)
+            read = replace(read, from_ms=read.observed_ms, earliest_ms=earliest_ms)
         self._batch.descriptions.append(read)
         self.rows += 1
 

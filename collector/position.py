@@ -6,6 +6,7 @@ from collector.decoding import is_older
 from domain.facts import ObjectKind, SourceMark
 from domain.observed import Stretch, merged
 from domain.policy import patience_ms
+from domain.window import CLOCK_SKEW_MS
 
 
 @dataclass(slots=True)
@@ -14,7 +15,8 @@ class Position:
     Where the reading of one kind stands.
 
     `seen_ms` 0 means that it was never read. An empty `resource_version` of a kind that was read
-    means that the next list begins a new history.
+    means that the next list begins a new history. Where it `is_live`, what is read is of now, whatever our
+    clock said before: a clock that was ahead is set right one day. Else it may be a replay.
     """
 
     resource_version: str = ""
@@ -23,6 +25,7 @@ class Position:
     last_error: str = ""
     restarts: int = 0
     patience_ms: int = 0
+    is_live: bool = False
     # The stretch that is going on is three numbers: each line of a watch makes it longer.
     _begun_ms: int = 0
     _last_ms: int | None = None
@@ -66,8 +69,13 @@ class Position:
             self.sighted(observed_ms, resumed=True)
         if resource_version and not is_older(resource_version, self.resource_version):
             self.resource_version = resource_version
-        self.seen_ms = max(self.seen_ms, observed_ms)
+        self.good(observed_ms)
         self.last_error = ""
+
+    def good(self, observed_ms: int) -> None:
+        """The kind was read and complete then; an earlier instant is a replay, or our clock was set right."""
+        if observed_ms > self.seen_ms or (self.is_live and observed_ms < self.seen_ms - CLOCK_SKEW_MS):
+            self.seen_ms = observed_ms
 
     def listed(self, resource_version: str, observed_ms: int) -> None:
         """A list was read that is news: the watch goes on from its version."""
@@ -75,27 +83,29 @@ class Position:
         self.seen_ms = observed_ms
         self.last_error = ""
 
-    def begins_anew(self, resource_version: str, observed_ms: int) -> bool:
-        """
-        Whether a list shows a history that began anew: its version lies below ours.
+    def is_news(self, observed_ms: int) -> bool:
+        """Whether a list tells of after our position: one of before is a replay, where none is live."""
+        return self.is_live or observed_ms > self.seen_ms
 
-        A list observed before our position is a replay, and shows nothing.
-        """
+    def begins_anew(self, resource_version: str, observed_ms: int) -> bool:
+        """Whether a list that is news shows a history that began anew: its version lies below ours."""
         if not self.seen_ms:
             return False
-        is_news = observed_ms > self.seen_ms
-        return not self.resource_version or (is_news and is_older(resource_version, self.resource_version))
+        is_below = is_older(resource_version, self.resource_version)
+        return not self.resource_version or (is_below and self.is_news(observed_ms))
 
 
 class Positions:
     """
     The positions of all kinds of one cluster, and what of them is not committed yet.
 
-    `histories` counts how often a kind's history, or the whole cluster, was seen to begin anew.
+    `histories` counts how often a kind's history, or the whole cluster, was seen to begin anew. For `is_live`
+    see `Position`.
     """
 
-    def __init__(self, marks: dict[ObjectKind, SourceMark]) -> None:
+    def __init__(self, marks: dict[ObjectKind, SourceMark], *, is_live: bool = False) -> None:
         self.histories = 0
+        self._is_live = is_live
         self._committed = dict(marks)
         self._cluster_uid = next((mark.cluster_uid for mark in marks.values() if mark.cluster_uid), "")
         self._by_kind = {
@@ -106,6 +116,7 @@ class Positions:
                 last_error=mark.last_error,
                 restarts=mark.restarts,
                 patience_ms=patience_ms(kind),
+                is_live=is_live,
             )
             for kind, mark in marks.items()
         }
@@ -114,7 +125,7 @@ class Positions:
         """The position of a kind; a new one where it was never read."""
         position = self._by_kind.get(kind)
         if position is None:
-            position = self._by_kind[kind] = Position(patience_ms=patience_ms(kind))
+            position = self._by_kind[kind] = Position(patience_ms=patience_ms(kind), is_live=self._is_live)
         return position
 
     def identify(self, cluster_uid: str) -> None:

@@ -115,7 +115,9 @@ class _Player:
 
     def _begun(self) -> Intake:
         known = self._sink.known(self._cluster)
-        return Intake(self._cluster, self._sink, known, checkpoint_keys=self._checkpoint_keys)
+        # Nothing of it is known yet: as it was written it was live, whatever the clock said meanwhile.
+        live = not self._after_ms
+        return Intake(self._cluster, self._sink, known, checkpoint_keys=self._checkpoint_keys, live=live)
 
     def _play_of_kind(self, entry: Seen | Listed | Troubled | Accepted | Removed) -> None:
         translator = find(entry.group, entry.kind)

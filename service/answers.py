@@ -239,13 +239,16 @@ class Answers:
         """
         One row per cluster and kind that is read, and per source of GPU metrics.
 
-        Then one per source of what was set aside only, and one per cluster and gap in what is told.
+        Then one per source of what was set aside only, one per cluster and gap in what is told, and one per
+        alarm that sounds.
         """
         at_ms = self.as_of_ms(as_of_ms)
         aside = self.store.set_aside_counts() + workloads.skewed(self.store, at_ms)
         marks = self._marks(at_ms, samples=True) + positions.marks(self.store, at_ms)
         rows = sources.rows(marks, aside + unbooked.set_aside(self.store), at_ms, policy=self.policy)
         rows += gaps.rows(self.store, at_ms, policy=self.policy)
+        if as_of_ms is None:
+            rows += gaps.of_alarms(self.alarms.sounding())
         return Listing(as_of_ms=at_ms, rows=rows, total=len(rows), page_size=max(len(rows), 1))
 
     def kueue_checks_of(self) -> Listing:

@@ -5,6 +5,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 
 from collector import checkpoints
 from collector.decoding import Payload
@@ -18,6 +19,7 @@ from domain.errors import ProductError, SettingsError, StoreBrokenError, Unreach
 from domain.window import MS_PER_HOUR, Clock, SystemClock, format_instant
 from service.alarms import Alarms
 from service.forgotten import Forgotten
+from service.identity import TWICE, Identities, names_by_uid, of_settings, of_the_past, told_twice
 from service.patience import PatientSink, Room
 from service.recovery import journal_folder
 from service.settings import ClusterSettings, Settings
@@ -50,6 +52,8 @@ class Collectors:
     """
     Reads the clusters of the settings while it is started; may be stopped and started again.
 
+    `room` is what is left on the disk, for whoever else writes there.
+
     Args:
         settings: the clusters, and what is kept.
         store: takes the facts.
@@ -75,8 +79,10 @@ class Collectors:
         self._forgotten = forgotten
         self._failed = failed
         self._clock = clock or SystemClock()
-        self._room = Room(settings.store.data_dir, size_bytes(settings.keeping.min_free))
+        self.room = Room(settings.store.data_dir, size_bytes(settings.keeping.min_free))
         self._running = _Running()
+        names = [cluster.name for cluster in settings.clusters]
+        self._identities = Identities(names, names_by_uid(store.marks()))
 
     def start(self) -> None:
         """
@@ -200,6 +206,7 @@ class Collectors:
                     translators=TRANSLATORS,
                     clock=self._clock,
                     stop=stop,
+                    meet=partial(self._meet, cluster.name),
                 )
             except Exception as error:
                 if running.told_to_stop:
@@ -213,6 +220,24 @@ class Collectors:
         running.threads.append(thread)
         thread.start()
 
+    def _meet(self, name: str, uid: str) -> str:
+        """Why a cluster is not read under this name; an alarm tells of one that has two."""
+        other = self._identities.meet(name, uid)
+        named = {cluster.name for cluster in self._settings.clusters}
+        earlier = [one for one in names_by_uid(self._store.marks()).get(uid, ()) if one not in named]
+        against = told = ""
+        if other:
+            told = against = (
+                f"cluster {told_twice(name, other)}; it is not read again: {of_settings(name, other)}"
+            )
+        elif earlier:
+            told = f"cluster {told_twice(name, earlier[0])}, and counts twice: {of_the_past(earlier[0])}"
+        if told:
+            self._alarms.sound(f"{TWICE}/{name}", told)
+        else:
+            self._alarms.end(f"{TWICE}/{name}")
+        return against
+
     def _intake(self, cluster: str, stop: threading.Event) -> TakesIn:
         size = self._settings.keeping.journal_size
         journal = None
@@ -221,7 +246,7 @@ class Collectors:
             journal = Journal(folder, most_bytes=size_bytes(size), rewrite=self._forgotten.clean)
         sink = PatientSink(
             self._store,
-            room=self._room,
+            room=self.room,
             alarms=self._alarms,
             stop=stop,
             forgotten=self._forgotten,
@@ -229,7 +254,7 @@ class Collectors:
         )
         keys = self._settings.checkpoints.keys
         known = self._store.known(cluster, gone_within_ms=_GONE_KEPT_MS)
-        intake = Intake(cluster, sink, known, checkpoint_keys=keys, forget_after_ms=_GONE_KEPT_MS)
+        intake = Intake(cluster, sink, known, checkpoint_keys=keys, forget_after_ms=_GONE_KEPT_MS, live=True)
         return intake if journal is None else JournaledIntake(intake, journal)
 
 

@@ -9,7 +9,7 @@ from domain.facts import ObjectKind
 from domain.gpu_sample import GPU_METRICS, Field
 from domain.policy import Policy
 from domain.window import MS_PER_SECOND
-from service import features, words
+from service import features, identity, words
 from store.embedded import Store
 
 # The kind of row that names a gap; no source of its own.
@@ -99,7 +99,7 @@ def rows(store: Store, as_of_ms: int, *, policy: Policy) -> list[Record]:
     """One record per cluster and gap, shaped as those of `service.sources.rows`."""
     since_ms = as_of_ms - round(policy.stale_after(GPU_METRICS).total_seconds() * MS_PER_SECOND)
     nodes: Sequence[Mapping[str, Any]] = store.rows(_NODES, {"as_of_ms": as_of_ms, "since_ms": since_ms})
-    found = list(_of_late_nodes(store, as_of_ms, tolerated_ms=as_of_ms - since_ms))
+    found = [*_of_two_names(store), *_of_late_nodes(store, as_of_ms, tolerated_ms=as_of_ms - since_ms)]
     found += [
         gap
         for cluster in dict.fromkeys(str(row["cluster"]) for row in nodes)
@@ -128,6 +128,33 @@ def rows(store: Store, as_of_ms: int, *, policy: Policy) -> list[Record]:
         )
         for row in store.rows(_ONE_PRIORITY)
     ]
+
+
+def of_alarms(sounding: Mapping[str, str]) -> list[Record]:
+    """One record per alarm that sounds now, by its name and its sentence; no cluster alone is meant."""
+    return [
+        _gap(
+            "",
+            name,
+            sentence,
+            missing="while that is so, figures may be old or missing",
+            remedy="do what it says",
+        )
+        for name, sentence in sounding.items()
+    ]
+
+
+def _of_two_names(store: Store) -> Iterator[Record]:
+    """Clusters that were read under a second name, each under all but the one that was read last."""
+    for _, (first, *others) in sorted(identity.names_by_uid(store.marks()).items()):
+        for other in others:
+            yield _gap(
+                other,
+                "two names",
+                identity.told_twice(other, first),
+                missing="what was read under both counts twice, such as the GPUs that its work holds",
+                remedy=identity.of_the_past(other),
+            )
 
 
 def _of_late_nodes(store: Store, as_of_ms: int, *, tolerated_ms: int) -> Iterator[Record]:

@@ -222,6 +222,8 @@ class Poller:
         self._step_ms = int(settings.step.total_seconds()) * MS_PER_SECOND
         self._prometheus = _prometheus(settings)
         self._scraper = Scraper(settings, store, clock, faults=self._faults, connection=connection)
+        # Up to where this process has read a Prometheus: a mark may come of a clock that was ahead.
+        self._reached_ms: int | None = None
 
     def poll(self) -> int:
         """Read what is new; gives the number of new samples. What does not answer is marked and told."""
@@ -232,6 +234,7 @@ class Poller:
     def forget(self) -> None:
         """The store holds other facts now: what was remembered of GPUs is asked of it again."""
         self._faults.forget()
+        self._reached_ms = None
 
     def close(self) -> None:
         """Let go of the connections."""
@@ -244,6 +247,10 @@ class Poller:
 
         now_ms = self._clock.now_ms()
         until_ms = self._read_until_ms(prometheus.source)
+        if until_ms is not None and self._reached_ms is not None:
+            until_ms = min(until_ms, self._reached_ms)
+        if until_ms is not None and until_ms > now_ms + CLOCK_SKEW_MS:
+            until_ms = None  # nobody knows what was read, and what is stored is not stored again
         start_ms = now_ms - int(self._settings.backfill.total_seconds()) * MS_PER_SECOND
         # The newest step is left for the next time: Prometheus may not have stored all of it yet.
         asked = Range(
@@ -254,10 +261,12 @@ class Poller:
         try:
             for answered in prometheus.health(asked):
                 self._faults.take(of_series(answered), now_ms)
-            return keep_parts(self._store, self._settings.cluster, prometheus.parts(asked), now_ms=now_ms).new
+            taken = keep_parts(self._store, self._settings.cluster, prometheus.parts(asked), now_ms=now_ms)
         except UnreachableError as error:
             self._failed(prometheus.source, error)
             return 0
+        self._reached_ms = asked.end_ms
+        return taken.new
 
     def _read_until_ms(self, source: str) -> int | None:
         for mark in self._store.sample_marks():

@@ -1,13 +1,13 @@
 """A file that is imported, as a stream of readings; and under which cluster's name they are kept."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Generic, TypeAlias, TypeVar
 
 from collector.unpacking import CarefulFile
-from domain.errors import RecordingError
+from domain.errors import RecordingError, UsageError
 from store.embedded import Store
 
 OTHER_CLUSTER: Final = "of another cluster than the file's first row: leave --cluster out to take in each"
@@ -109,3 +109,18 @@ def counted_before(store: Store, source: str) -> dict[str, Counter[str]]:
         if row["source"] == source:
             counted[str(row["cluster"])][str(row["because"])] += int(str(row["count"]))
     return counted
+
+
+def unless_watched(names: Iterable[str], watched: Collection[str]) -> None:
+    """
+    Under one name the same work would count twice, or two clusters would be one.
+
+    Raises:
+        UsageError: one of the names is that of a cluster that is watched.
+    """
+    for name in sorted(set(names).intersection(watched)):
+        message = (
+            f"cluster {name} is watched, for it is in clusters of the settings; expected another name"
+            f" for what is imported, for example --cluster {name}-imported"
+        )
+        raise UsageError(message)

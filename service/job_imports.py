@@ -1,7 +1,7 @@
 """Imports of tables of jobs: files in, facts and lives out, and a summary that counts every line."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -27,6 +27,7 @@ from service.imported_file import (
     pieces,
     source_of,
     source_of_parquet,
+    unless_watched,
 )
 from service.reconciliation import Ledger, Reconciliation
 from service.settings_file import yaml_of
@@ -112,7 +113,7 @@ def table_source(path: Path, mapping: TableMapping) -> Source[Read]:
     return source_of(path, file, read_csv(file, mapping, name=path.name))
 
 
-def import_jobs(
+def import_jobs(  # noqa: PLR0913 (what a command's options say)
     source: Source[Read],
     store: Store,
     *,
@@ -120,6 +121,7 @@ def import_jobs(
     now_ms: int,
     refresh: Callable[[str], int],
     progress: Progress | None = None,
+    watched: Collection[str] = (),
 ) -> Summary:
     """
     Take in a file of jobs; doing it again changes nothing.
@@ -132,6 +134,10 @@ def import_jobs(
         now_ms: by the machine's clock; a row that tells of later is set aside.
         refresh: cuts the lives of a cluster from its facts.
         progress: told the lines read, and the bytes of the file.
+        watched: the clusters that are watched; what they tell is not mixed with jobs of a file.
+
+    Raises:
+        UsageError: a row is of a cluster that is watched.
     """
     summary = Summary(name=source.name)
     keepers: dict[str, Keeper] = {}
@@ -144,6 +150,7 @@ def import_jobs(
         aside: list[Aside] = []
         for read in reads:
             _sort(unless_of_the_future(read, now_ms), named, summary, rows, aside)
+        unless_watched(rows, watched)
         home = named.cluster
         for name in [home, *sorted(rows.keys() - {home})]:
             keeper = keepers.get(name)

@@ -1,6 +1,9 @@
 """
 A sink that waits for room: a full disk pauses the reading, and nothing acknowledged is lost.
 
+There is one disk, and one alarm about it. What fails while one cluster is read has an alarm with that
+cluster's name, which only its own success ends.
+
 The readers of a cluster wait in `append`, so their watches are not read either: the API servers
 hold back, and in the end close. When there is room again, everything goes on by itself.
 """
@@ -8,7 +11,7 @@ hold back, and in the end close. When there is room again, everything goes on by
 import shutil
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from domain.errors import StoreBrokenError, StoreError
@@ -24,23 +27,34 @@ JOURNAL = "journal_not_written"
 _RESUME_RATIO = 1.1
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Room:
-    """The room that is left in a folder, and how much of it is not ours to take."""
+    """
+    The room that is left in a folder, and how much of it is not ours to take.
+
+    Everybody who writes there asks the same one, from any thread.
+    """
 
     folder: Path
     reserved_bytes: int
     free_bytes: Callable[[Path], int] = lambda folder: shutil.disk_usage(folder).free
+    _paused: bool = field(default=False, init=False)
+    _looking: threading.Lock = field(default_factory=threading.Lock, init=False)
 
-    def lacks(self, *, paused: bool) -> str:
-        """Why there is no room; empty when there is."""
-        free = self.free_bytes(self.folder)
-        if free >= self.reserved_bytes * (_RESUME_RATIO if paused else 1):
-            return ""
-        return (
-            f"{self.folder} has {free / 1e6:,.0f} MB free, less than {self.reserved_bytes / 1e6:,.0f} MB: "
-            "reading clusters pauses until there is more; make room, or lower keeping.min_free"
-        )
+    def lacking(self, alarms: Alarms) -> str:
+        """Look: why there is no room, which an alarm says until there is; empty when there is."""
+        with self._looking:
+            free = self.free_bytes(self.folder)
+            self._paused = free < self.reserved_bytes * (_RESUME_RATIO if self._paused else 1)
+            if not self._paused:
+                alarms.end(DISK)
+                return ""
+            because = (
+                f"{self.folder} has {free / 1e6:,.0f} MB free, less than {self.reserved_bytes / 1e6:,.0f} "
+                "MB: reading pauses until there is more; make room, or lower keeping.min_free"
+            )
+            alarms.sound(DISK, because, stops_reading=True)
+            return because
 
 
 class PatientSink:
@@ -88,28 +102,30 @@ class PatientSink:
         Raises:
             StoreError: the batch itself is refused, or we were told to stop while it waited.
         """
-        if not (len(batch) or batch.objects or batch.marks):
+        # Sights alone count too: that nothing happened was seen.
+        if not (len(batch) or batch.objects or batch.marks or batch.sights):
             return 0
         if self._forgotten is not None:
             batch = self._forgotten.without(batch)
         self._wait_for_room()
         broken = False
+        of_store, of_journal = f"{STORE}/{batch.cluster}", f"{JOURNAL}/{batch.cluster}"
         while True:
             try:
                 appended = self._append(batch, again=broken)
             except (StoreBrokenError, OSError) as cause:
-                of_store = isinstance(cause, StoreBrokenError)
-                broken |= of_store
+                is_of_store = isinstance(cause, StoreBrokenError)
+                broken |= is_of_store
                 self._alarms.sound(
-                    STORE if of_store else JOURNAL,
-                    f"{cause}; trying again, nothing acknowledged is lost",
+                    of_store if is_of_store else of_journal,
+                    f"cluster {batch.cluster}: {cause}; trying again, nothing acknowledged is lost",
                     stops_reading=True,
                 )
                 self._wait(str(cause))
                 self._wait_for_room()
                 continue
-            self._alarms.end(STORE)
-            self._alarms.end(JOURNAL)
+            self._alarms.end(of_store)
+            self._alarms.end(of_journal)
             return appended
 
     def _append(self, batch: Batch, *, again: bool) -> int:
@@ -122,12 +138,8 @@ class PatientSink:
         return self._store.append(batch)
 
     def _wait_for_room(self) -> None:
-        paused = False
-        while lacking := self._room.lacks(paused=paused):
-            paused = True
-            self._alarms.sound(DISK, lacking, stops_reading=True)
+        while lacking := self._room.lacking(self._alarms):
             self._wait(lacking)
-        self._alarms.end(DISK)
 
     def _wait(self, because: str) -> None:
         if self._stop.wait(self._pause_seconds):

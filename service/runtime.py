@@ -178,6 +178,7 @@ class Runtime:
                 self._ticker.every(seconds, telling.poll, name=name, asks_others=True)
             beat = self.settings.schedule.measure_every_seconds
             self._ticker.every(beat, self.alerting.watch, name="alerts about ourselves")
+            self._ticker.every(beat, partial(self._collectors.room.lacking, self.alarms), name="room")
             self._ask_for_positions()
             self._compare()
             self._ticker.every(_WEEKLY_CHECK_SECONDS, self._weekly().write_due, name="weekly")
@@ -284,7 +285,8 @@ class Runtime:
         return DISK in self.alarms.sounding()
 
     def _poll(self, poller: Poller | Positions) -> None:
-        if self._disk_is_full:
+        # A site may read GPU metrics only: then nobody else looks.
+        if self._collectors.room.lacking(self.alarms):
             return
         with self._polling.passing():
             poller.poll()

@@ -65,11 +65,24 @@ def load_settings(
         settings = Settings.model_validate(values)
     except ValidationError as cause:
         raise SettingsError(_explain(cause, file, origins)) from cause
+    _check_names(settings, origins.get("clusters", str(file) if file else "settings"))
     # Rules, thresholds and prices are checked now: fail at start, not at the first question.
     settings.tenancy_rules()
     settings.thresholds()
     settings.money.agreement()
     return settings
+
+
+def _check_names(settings: Settings, origin: str) -> None:
+    """Under one name two clusters would be one in the books."""
+    first: dict[str, int] = {}
+    for number, cluster in enumerate(settings.clusters):
+        if (other := first.setdefault(cluster.name, number)) != number:
+            message = (
+                f'{origin}, clusters.{other}.name and clusters.{number}.name are both "{cluster.name}": '
+                "expected a name of its own for each; rename the one that was never read, or take it out"
+            )
+            raise SettingsError(message)
 
 
 def _read(file: Path) -> dict[str, Any]:

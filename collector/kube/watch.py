@@ -31,7 +31,7 @@ from collector.raw import RawObject
 from collector.shared_intake import SharedIntake
 from collector.translator import Translator
 from domain.errors import UnreachableError
-from domain.window import Clock
+from domain.window import CLOCK_SKEW_MS, Clock
 
 _OK = 200
 # A watch that the server closes sooner, with nothing said, did not live: closing at once for ever
@@ -167,7 +167,16 @@ class KindReader:
             if self._accepted is None or monotonic() - self._accepted < _LIVED_SECONDS:
                 return
             self._accepted, self._in_trouble = None, False
-            self._intake.accepted(self._translator, max(self._clock.now_ms(), self._seen_ms))
+            self._intake.accepted(self._translator, self._now_ms(after_ms=self._seen_ms))
+
+    def _now_ms(self, *, after_ms: int) -> int:
+        """
+        The clock's time, but no earlier than what was stamped already: clocks are set back a little.
+
+        One that is set back far was wrong before; to wait until it is there again would hide what happens.
+        """
+        now_ms = self._clock.now_ms()
+        return now_ms if now_ms < after_ms - CLOCK_SKEW_MS else max(now_ms, after_ms)
 
     def _note_removal(self, answered: Answered) -> None:
         """
@@ -220,8 +229,8 @@ class KindReader:
             return Answered(outcome=Outcome.BROKEN, because=because)
         if not place.next_page:
             self._histories = self._intake.histories()
-            # A list that is not later than what the watch told would end nothing.
-            observed_ms = max(self._clock.now_ms(), self._seen_ms + 1)
+            # A list lies behind what the watch told, so that what it ends has bounds.
+            observed_ms = self._now_ms(after_ms=self._seen_ms + 1)
             self._listing = _Listing([], observed_ms, page.metadata.resource_version)
         elif page.metadata.resource_version != self._listing.version:
             # What was deleted between two versions would be missing from both halves.
@@ -324,7 +333,7 @@ class KindReader:
             # It may be about an object that was gone before the list, and would end nowhere.
             because = f"an event of {seen}, from before the list at {self._listed}"
             return Answered(outcome=Outcome.LOST, because=because)
-        self._seen_ms = max(self._clock.now_ms(), self._seen_ms)  # somebody may set the clock back
+        self._seen_ms = self._now_ms(after_ms=self._seen_ms)
         self._intake.see(self._translator, event_type, payload, self._seen_ms, read=read)
         if seen and not is_old:
             self._at = seen

@@ -133,7 +133,7 @@ def _missing(rows: list[dict[str, Json]]) -> None:
 def _lack(row: dict[str, Json]) -> dict[str, Cell | str]:
     state = _state(row)
     return {
-        "source": f"{row['source'] or row['kind']} of {row['cluster']}",
+        "source": (row["source"] or row["kind"]) + (f" of {row['cluster']}" if row["cluster"] else ""),
         "missing": row["missing"],
         "why": row["last_error"] or (state.shown if isinstance(state, Cell) else state),
         "remedy": row["remedy"],

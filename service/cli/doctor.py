@@ -66,6 +66,7 @@ def examine(settings: Settings) -> Iterator[Finding]:
     yield from _access(settings)
     for cluster in settings.clusters:
         yield from doctor_clusters.findings(cluster, SystemClock())
+    yield from doctor_clusters.second_names(settings.clusters)
     yield from _data_dir(settings)
     yield from _books(settings)
 
@@ -189,8 +190,8 @@ def source_findings(rows: list[dict[str, Any]], settings: Settings) -> Iterator[
     )
     yield from _failing(failing)
     for row in gaps[:_SHOWN]:
-        text = f"cluster {row['cluster']}: {row['last_error']}: {row['missing']}"
-        yield Finding(Verdict.WARNING, text, row["remedy"])
+        whose = f"cluster {row['cluster']}" if row["cluster"] else row["source"]
+        yield Finding(Verdict.WARNING, f"{whose}: {row['last_error']}: {row['missing']}", row["remedy"])
     for row in stale[:_SHOWN]:
         text = f"{_name(row)} was last read {words.duration(row['lag_seconds'])} ago"
         yield Finding(Verdict.WRONG, text, _STALE.get(row["kind"], _STALE_KIND))

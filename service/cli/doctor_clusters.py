@@ -1,14 +1,17 @@
 """What `doctor` finds when it asks the clusters of the settings: credentials that end, and clocks."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from email.utils import parsedate_to_datetime
 
+from collector.decoding import UNREADABLE
 from collector.kube.client import Connection
 from collector.kube.credentials import SERVER_CERTIFICATE, Lifetime
+from collector.live import uid_of_cluster
 from domain.errors import ProductError
 from domain.window import MS_PER_SECOND, Clock, format_instant, to_ms
 from service import words
 from service.cli.finding import Finding, Verdict
+from service.identity import of_settings, told_twice
 from service.settings import ClusterSettings
 
 # A header tells whole seconds, and the answer takes its time.
@@ -31,6 +34,29 @@ def findings(cluster: ClusterSettings, clock: Clock) -> Iterator[Finding]:
     except ProductError as error:
         remedy = "does the server of the kubeconfig answer from this machine?"
         yield Finding(Verdict.WRONG, f"cluster {cluster.name}: {error}", remedy)
+    finally:
+        connection.close()
+
+
+def second_names(clusters: Sequence[ClusterSettings]) -> Iterator[Finding]:
+    """Names of the settings that are one cluster; one that does not say which it is may be any."""
+    first: dict[str, str] = {}
+    for cluster in clusters if len(clusters) > 1 else ():
+        uid = _uid(cluster)
+        if uid and (other := first.setdefault(uid, cluster.name)) != cluster.name:
+            text = f"cluster {told_twice(cluster.name, other)}; one of them is not read"
+            yield Finding(Verdict.WRONG, text, of_settings(other, cluster.name))
+
+
+def _uid(cluster: ClusterSettings) -> str:
+    try:
+        connection = Connection.open(kubeconfig=cluster.kubeconfig, context=cluster.context)
+    except ProductError:
+        return ""  # `findings` tells of it
+    try:
+        return uid_of_cluster(connection, read_seconds=_ASK_SECONDS)
+    except (ProductError, *UNREADABLE):
+        return ""
     finally:
         connection.close()
 

@@ -77,14 +77,19 @@ def k8s(
         )
         raise UsageError(message)
     from collector.recording import import_recording
+    from service.imported_file import unless_watched
 
     given = Given(config=config, data_dir=data_dir)
-    keys = given.settings().checkpoints.keys
+    settings = given.settings()
+    names = [cluster or path.resolve().name for path in paths]
+    # A recording's positions would be taken for those of the watches.
+    unless_watched(names, {one.name for one in settings.clusters})
     with books_opened(given) as (store, books):
-        for path in paths:
-            name = cluster or path.resolve().name
+        for name, path in zip(names, paths, strict=True):
             with _progress(f"reading {path}") as advance:
-                summary = import_recording(path, name, store, advance, checkpoint_keys=keys)
+                summary = import_recording(
+                    path, name, store, advance, checkpoint_keys=settings.checkpoints.keys
+                )
             with _progress("keeping the books"):
                 recut = books.kept()["lives"]
             _print(name, summary, recut)

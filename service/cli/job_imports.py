@@ -167,11 +167,14 @@ def _import(
     note: str,
 ) -> None:
     from service.cli.history import books_opened
+    from service.imported_file import unless_watched
     from service.job_imports import import_jobs
 
     open_totals: list[str] = []
     cut: list[str] = []
     now_ms = SystemClock().now_ms()
+    watched = {one.name for one in given.settings().clusters}
+    unless_watched([] if cluster is None else [cluster], watched)
     with books_opened(given) as (store, books):
         for path in files:
             source = opened(path)
@@ -183,6 +186,7 @@ def _import(
                     now_ms=now_ms,
                     refresh=books.lives_of,
                     progress=advance,
+                    watched=watched,
                 )
             _print(summary, note)
             open_totals += [] if summary.closes else [path.name]

@@ -18,6 +18,7 @@ from domain.window import FixedClock
 from service.gpu_metrics import Poller, keep_parts, noting_silences
 from service.gpu_metrics_settings import GpuMetricsSettings
 from store.embedded import Store
+from tests.collector_live.running import HandClock
 from tests.e2e.processes import fetch, free_ports, started, until
 
 STEP = 15
@@ -135,6 +136,31 @@ def test_a_poller_goes_on_where_it_stopped_and_reads_nothing_twice(server: str) 
     # An hour back, less the newest step; then nothing new; then a minute; then on from the mark, which is
     # more than an hour ago: the backfill is a limit after a long stop too.
     assert read == [239, 0, 4, 240 - 1]
+    (twice,) = store.rows("select count(*) - count(distinct at_ms) as n from gpu_sample")
+    assert twice["n"] == 0
+    store.close()
+
+
+def test_a_poller_reads_on_after_a_clock_that_was_ahead_is_set_right(server: str) -> None:
+    store = Store.open(None)
+    settings = GpuMetricsSettings(
+        cluster="c",
+        prometheus=server,
+        match='job="plain"',
+        step=timedelta(seconds=15),
+        backfill=timedelta(hours=1),
+    )
+    clock = HandClock((END + 36_000) * 1000)  # far beyond all that there is
+    read = []
+    for _ in ("by the process that was ahead", "by a new one"):
+        poller = Poller(settings, store, clock)
+        read.append(poller.poll())
+        for now in (START + 3_600, START + 3_660):
+            clock.at_ms = now * 1000
+            read.append(poller.poll())
+        poller.close()
+        clock.at_ms = (START + 3_720) * 1000
+    assert read == [0, 239, 4, 4, 0, 0]
     (twice,) = store.rows("select count(*) - count(distinct at_ms) as n from gpu_sample")
     assert twice["n"] == 0
     store.close()

@@ -107,7 +107,7 @@ def reading(
             run_cluster(
                 "c",
                 connection=Connection(Configuration(host=cluster.url)),
-                intake=Intake("c", keeper, keeper.known("c")),
+                intake=Intake("c", keeper, keeper.known("c"), live=True),
                 translators=TRANSLATORS,
                 clock=clock,
                 stop=stop,

@@ -132,23 +132,6 @@ def test_an_old_event_does_not_take_the_position_back(cluster: FakeCluster) -> N
     assert cluster.asked(PODS, watch=True)[1]["resourceVersion"] == newest
 
 
-def test_a_clock_that_is_set_back_hides_no_delete(cluster: FakeCluster) -> None:
-    cluster.apply(PODS, pod("u1"))
-    with reading(cluster) as live:
-        wait_for_live(live, "u1")
-        wait_for_watch(cluster)
-        known_good_ms = live.clock.move_to("2026-05-04T10:05:00Z")
-        cluster.bookmark(PODS)
-        until(lambda: live.mark().seen_ms == known_good_ms)
-        live.clock.move_to("2026-05-04T09:55:00Z")
-        cluster.silence(PODS)
-        cluster.delete(PODS, "u1")
-        cluster.send_error(PODS, 410, "Expired")
-        wait_for_live(live)
-    (gone,) = live.of("u1", Moment.GONE)
-    assert (gone.earliest_ms, gone.at_ms) == (known_good_ms, known_good_ms + 1)
-
-
 def test_a_watch_cut_in_the_middle_of_a_line_goes_on_where_it_was(cluster: FakeCluster) -> None:
     with reading(cluster) as live:
         wait_for_watch(cluster)

@@ -68,3 +68,30 @@ def test_a_log_whose_start_is_no_instant_says_what_stands_there(tmp_path: Path) 
     (tmp_path / "log.swf").write_text("; UnixStartTime: 0\n1 0 0 60 1 -1 -1 1 -1 -1 1 1 1 1 1 -1 -1 -1\n")
     with pytest.raises(RecordingError, match=r"UnixStartTime '0' in its header; expected seconds since 1970"):
         list(swf_source(tmp_path / "log.swf", Log()).reads)
+
+
+def test_work_is_not_imported_under_the_name_of_a_cluster_that_is_watched(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings, data = tmp_path / "gpuledger.yaml", ["--data-dir", str(tmp_path / "data")]
+    settings.write_text("clusters: [{name: prod, kubeconfig: /none}]")
+    (tmp_path / "map.yaml").write_text("columns: {id: job, submit: s, start: t, cluster: where}")
+    table = tmp_path / "jobs.csv"
+    table.write_text("job,s,t,where\na,0,60,east\nb,0,60,prod\n")
+    (tmp_path / "prod").mkdir()
+    plain = write(tmp_path / "prod.txt", line())
+    of_table = ["import", "table", str(table), "--mapping", str(tmp_path / "map.yaml")]
+    for command in (
+        ["import", "sacct", str(plain), "--cluster", "prod"],
+        of_table,
+        ["import", "k8s", str(tmp_path / "prod")],
+    ):
+        assert run([*command, *data, "--config", str(settings)]) == 2
+        told = capsys.readouterr().err
+        assert "cluster prod is watched" in told
+        assert "expected another name for what is imported, for example --cluster prod-imported" in told
+    store = Store.open(tmp_path / "data/gpuledger.duckdb")
+    # Not a row was kept, of the other cluster neither.
+    assert store.clusters() == []
+    store.close()
+    assert run([*of_table, "--cluster", "other", *data, "--config", str(settings)]) == 0

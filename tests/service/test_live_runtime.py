@@ -66,3 +66,22 @@ def test_a_pod_of_a_watched_cluster_reaches_the_api_and_all_ends_when_told(tmp_p
                 until(lambda: "GpuledgerAlarm" in alerts(runtime.url), pause=ASKS_EVERY_SECONDS)
     names = [thread.name for thread in threading.enumerate()]
     assert [name for name in names if name.startswith(("collector/", "north/", "api"))] == []
+
+
+def test_a_site_that_reads_gpu_metrics_only_pauses_too_while_the_disk_is_full(tmp_path: Path) -> None:
+    settings = load_settings(
+        overrides={
+            "store.data_dir": tmp_path / "data",
+            "server.port": 0,
+            "keeping.min_free": "1000000TB",
+            # Nobody answers there, and a mark tells that somebody asked.
+            "gpu_metrics": [{"cluster": "north", "exporters": ["http://127.0.0.1:1"], "step": "1s"}],
+        }
+    )
+    with Runtime(settings) as runtime:
+        until(lambda: "disk_full" in runtime.alarms.sounding())
+        assert requests.get(f"{runtime.url}/readyz", timeout=60).status_code == 503
+        assert runtime.store.sample_marks() == []
+        runtime._collectors.room.reserved_bytes = 0
+        until(lambda: len(runtime.store.sample_marks()) == 1)
+        assert runtime.alarms.sounding() == {}

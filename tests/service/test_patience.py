@@ -1,20 +1,22 @@
 """A full disk pauses the reading, and it goes on by itself: nothing acknowledged is lost or doubled."""
 
 import threading
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import pytest
 
 from collector.intake import Intake
-from domain.errors import StoreError
-from domain.facts import ObjectKind
+from domain.errors import StoreBrokenError, StoreError
+from domain.facts import Batch, ObjectKind
+from domain.observed import Stretch
 from domain.policy import Policy
 from domain.tenant import Tenancy
 from domain.window import FixedClock
 from service.alarms import Alarms
 from service.answers import Answers
-from service.patience import DISK, PatientSink, Room
+from service.patience import DISK, JOURNAL, STORE, PatientSink, Room
 from store.embedded import Store
 from tests.collector_live.running import until
 from tests.store.facts_made_up import CLUSTER, one_pod
@@ -39,7 +41,7 @@ def test_a_disk_that_is_nearly_full_pauses_and_alarms_and_goes_on_by_itself(tmp_
     appending = threading.Thread(target=sink.append, args=(one_pod("u1", 1),))
     appending.start()
     until(lambda: DISK in alarms.sounding())
-    assert "reading clusters pauses until there is more" in answers.readiness()
+    assert "reading pauses until there is more" in answers.readiness()
     disk.free = 105  # more than the limit, and not yet so much more that it would not come back at once
     appending.join(0.1)
     assert appending.is_alive()
@@ -48,6 +50,76 @@ def test_a_disk_that_is_nearly_full_pauses_and_alarms_and_goes_on_by_itself(tmp_
     assert not appending.is_alive()
     assert (alarms.sounding(), answers.readiness()) == ({}, "")
     assert store.known(CLUSTER).marks[ObjectKind.POD].resource_version == "1"
+    store.close()
+
+
+def test_what_one_cluster_suffers_is_not_ended_by_another(tmp_path: Path) -> None:
+    alarms, stop, mended = Alarms(), threading.Event(), threading.Event()
+    store = Store.open(tmp_path / "s.duckdb")
+
+    def journal() -> None:
+        if not mended.is_set():
+            raise OSError(13, "Permission denied")
+
+    room = Room(tmp_path, 0)
+    bad = PatientSink(store, room=room, alarms=alarms, stop=stop, before=journal, pause_seconds=0.01)
+    good = PatientSink(store, room=room, alarms=alarms, stop=stop)
+    writing = threading.Thread(target=bad.append, args=(replace(one_pod("u1", 1), cluster="south"),))
+    writing.start()
+    name = f"{JOURNAL}/south"
+    until(lambda: name in alarms.sounding())
+    good.append(one_pod("u2", 1))
+    assert alarms.sounding()[name].startswith("cluster south: [Errno 13] Permission denied")
+    assert "Permission denied" in alarms.why_not_ready()
+    mended.set()
+    writing.join(60)
+    assert alarms.sounding() == {}
+    store.close()
+
+
+def test_a_store_that_breaks_for_one_cluster_has_an_alarm_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, alarms, stop = Store.open(tmp_path / "s.duckdb"), Alarms(), threading.Event()
+    sink = PatientSink(store, room=Room(tmp_path, 0), alarms=alarms, stop=stop, pause_seconds=0.01)
+    appends = store.append
+
+    def broken(_batch: Batch) -> int:
+        message = "the file is damaged"
+        raise StoreBrokenError(message)
+
+    monkeypatch.setattr(store, "append", broken)
+    writing = threading.Thread(target=sink.append, args=(one_pod("u1", 1),))
+    writing.start()
+    until(lambda: f"{STORE}/{CLUSTER}" in alarms.sounding())
+    monkeypatch.setattr(store, "append", appends)
+    writing.join(60)
+    assert alarms.sounding() == {}
+    assert set(store.known(CLUSTER).objects) == {"u1"}
+    store.close()
+
+
+def test_whoever_looks_ends_no_pause_that_another_waits_in(tmp_path: Path) -> None:
+    alarms, disk = Alarms(), Disk(50)
+    room = Room(tmp_path, 100, disk.free_bytes)
+    assert room.lacking(alarms)
+    disk.free = 105
+    # Those who wait need more than that, and so does whoever looks for the first time.
+    assert room.lacking(alarms)
+    assert DISK in alarms.sounding()
+    disk.free = 120
+    assert (room.lacking(alarms), alarms.sounding()) == ("", {})
+    disk.free = 105
+    assert room.lacking(alarms) == ""
+
+
+def test_that_a_kind_was_seen_is_kept_though_nothing_happened(tmp_path: Path) -> None:
+    store = Store.open(tmp_path / "s.duckdb")
+    sink = PatientSink(store, room=Room(tmp_path, 0), alarms=Alarms(), stop=threading.Event())
+    seen = Batch(cluster=CLUSTER, sights={ObjectKind.POD: [Stretch(start_ms=5, end_ms=9)]})
+    assert sink.append(seen) == 0
+    [kept] = store.stretches(start_ms=0, as_of_ms=10)
+    assert (kept["kind"], kept["start_ms"], kept["end_ms"]) == ("Pod", 5, 9)
     store.close()
 
 

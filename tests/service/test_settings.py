@@ -67,6 +67,10 @@ def test_variables_that_kubernetes_makes_for_a_service_are_not_settings() -> Non
         ("tenancy: {teams: [{value: a, valid_from: May}]}", 'valid_from = "May": expected an instant'),
         ("auth: {header: {trusted: [everyone]}}", "expected an address or network"),
         ("store: {memory_limit: lots}", 'store.memory_limit = "lots": expected a size with its unit'),
+        (
+            "clusters: [{name: a, context: x}, {name: b}, {name: a, context: y}]",
+            'gpuledger.yaml, clusters.0.name and clusters.2.name are both "a": expected a name of its own',
+        ),
         ("- 1", "expected a mapping with the keys store, server"),
         ("a: [", "line 1: not YAML"),
     ],
@@ -83,6 +87,11 @@ def test_a_wrong_variable_is_told_by_its_name() -> None:
         load_settings(environment={"GPULEDGER_SERVER__PORT": "x"})
     with pytest.raises(SettingsError, match=r"GPULEDGER_STORE__DATADIR.*did you mean store.data_dir\?"):
         load_settings(environment={"GPULEDGER_STORE__DATADIR": "/x"})
+
+    with pytest.raises(
+        SettingsError, match=r"environment GPULEDGER_CLUSTERS, clusters.0.name and clusters.1"
+    ):
+        load_settings(environment={"GPULEDGER_CLUSTERS": "[{name: a}, {name: a}]"})
 
 
 def test_a_missing_file_is_told(tmp_path: Path) -> None:

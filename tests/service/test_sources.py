@@ -10,6 +10,7 @@ import pytest
 
 from analytics.metrics import REGISTRY
 from api.answers import Question, SourceState
+from api.readiness import verbose
 from domain.facts import Batch, ObjectKind, SourceMark
 from domain.gpu_sample import GPU_METRICS
 from domain.observed import Stretch
@@ -17,8 +18,9 @@ from domain.policy import Policy
 from domain.tenant import Tenancy
 from domain.window import FixedClock, format_instant
 from service import sources
+from service.alarms import Alarms
 from service.answers import Answers
-from service.cli.doctor import examine
+from service.cli.doctor import examine, source_findings
 from service.cli.finding import Finding, Verdict
 from service.settings_file import load_settings
 from store.embedded import Store
@@ -224,3 +226,18 @@ def test_doctor_tells_of_silent_gpu_metrics_where_they_are_watched(
         [f"north/GPU metrics/{name}" for name in (NEAR, PROMETHEUS)] if watched else []
     )
     assert all("does dcgm-exporter run" in each.remedy for each in silent)
+
+
+def test_what_the_ledger_suffers_itself_is_told_wherever_sources_are() -> None:
+    store, alarms = Store.open(None), Alarms()
+    answers = Answers(store, Tenancy(), Policy(), FixedClock(at(60)), alarms=alarms)
+    assert list(answers.sources().rows) == []
+    alarms.sound("credentials_end/north", "cluster north: its token ends; renew it")
+    # Of an instant that is over nobody knows what sounded then.
+    assert list(answers.sources(at(30)).rows) == []
+    rows = list(answers.sources().rows)
+    told = verbose(rows)
+    assert told.startswith("[-]credentials_end/north cluster north: its token ends; renew it: ")
+    [finding] = [one for one in source_findings(rows, load_settings()) if one.verdict is Verdict.WARNING]
+    assert finding.text.startswith("credentials_end/north: cluster north: its token ends; renew it: ")
+    store.close()
