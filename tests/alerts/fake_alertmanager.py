@@ -43,6 +43,8 @@ def alertmanager() -> Iterator[FakeAlertmanager]:
             fake.paths.append(self.path)
             self.send_response(fake.status)
             self.send_header("Content-Length", "0")
+            if 300 <= fake.status < 400:
+                self.send_header("Location", f"{fake.url}/elsewhere")
             self.end_headers()
             fake.came.release()
 

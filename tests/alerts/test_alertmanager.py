@@ -1,5 +1,7 @@
 """What goes over the wire to an Alertmanager, and what becomes of its answers."""
 
+from pathlib import Path
+
 import pytest
 
 from alerts.alertmanager import BATCH, Access, Alertmanager
@@ -47,6 +49,24 @@ def test_a_refusal_is_told_from_an_outage(status: int, error: type[Exception]) -
         with pytest.raises(error, match=rf"Alertmanager 127.0.0.1:\d+/am answers with status {status}"):
             line.post([ALERT])
         line.close()
+
+
+def test_neither_a_proxy_nor_a_password_of_the_environment_is_used(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    netrc = tmp_path / "netrc"
+    netrc.write_text(f"machine 127.0.0.1 login u password {SECRET}\n")
+    netrc.chmod(0o600)
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:1")
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("NETRC", str(netrc))
+    with alertmanager() as fake:
+        line = Alertmanager(fake.url, Access(), timeout_seconds=5)
+        line.post([ALERT])
+        line.close()
+        assert "Authorization" not in fake.headers[0]
 
 
 def test_one_that_is_not_there_is_named_with_what_to_check() -> None:

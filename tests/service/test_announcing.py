@@ -1,5 +1,7 @@
 """What becomes of an alert where an Alertmanager, or our own store, does not take it."""
 
+from pathlib import Path
+
 import pytest
 
 from domain.errors import StoreError
@@ -46,3 +48,23 @@ def test_what_the_store_did_not_take_is_told_all_the_same_and_kept_with_the_next
         here.measured(2, {RED: 500.0})
         [row] = here.listed()
         assert (row["state"], row["fired_at"]) == ("firing", format_instant(START + MINUTE))
+
+
+def test_an_end_that_was_not_told_before_a_restart_is_told_after_it_with_its_instant(tmp_path: Path) -> None:
+    file = tmp_path / "s.duckdb"
+    with alertmanager() as fake:
+        with site(file, fake, announces=False) as here:
+            here.measured(0, {RED: 400.0})
+            here.measured(1, {RED: 460.0})
+            here.alerting._announcers[0].send()
+            fake.status = 503
+            for minute in range(2, 9):
+                here.measured(minute, {RED: 0.0})
+        fake.status = 200
+        with site(file, fake, at_minute=9, announces=False) as here:
+            # It was pending in between, which takes nothing back.
+            here.measured(9, {RED: 400.0})
+            here.measured(10, {RED: 0.0})
+            here.alerting._announcers[0].send()
+        [ended] = [one for one in of_work(fake.heard[-1]) if one["labels"].get("queue") == "red"]
+        assert ended["endsAt"] == format_instant(START + 7 * MINUTE)
