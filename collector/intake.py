@@ -45,10 +45,10 @@ class Intake:
     Takes in the readings of one cluster. `readings` counts those newer than what was known.
 
     `checkpoint_keys` are the annotations in which objects tell of checkpoints. What is gone for longer than
-    `forget_after_ms` is forgotten; see `Gone`.
+    `forget_after_ms` is forgotten; see `Gone`. `aside` counts what is not understood.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 (what differs between those who use it)
         self,
         cluster: str,
         sink: FactSink,
@@ -57,6 +57,7 @@ class Intake:
         flush_rows: int = FLUSH_ROWS,
         checkpoint_keys: Sequence[str] = (ANNOTATION,),
         forget_after_ms: int | None = None,
+        aside: Aside | None = None,
     ) -> None:
         self.cluster = cluster
         self._annotations = Annotations(checkpoint_keys)
@@ -65,7 +66,7 @@ class Intake:
         self._flush_rows = flush_rows
         self._objects = known.objects
         self._news = News(cluster, known, forget_after_ms)
-        self._aside = Aside()
+        self._aside = Aside() if aside is None else aside
         self._positions = Positions(known.marks)
 
     def __len__(self) -> int:
@@ -166,7 +167,8 @@ class Intake:
         """Note what keeps a kind from being read; empty when it is read again."""
         position = self._positions.of(translator.kind)
         position.last_error = because
-        position.restarts += bool(because)
+        # A recording that is read again tells of trouble that was counted.
+        position.restarts += bool(because) and observed_ms >= position.seen_ms
         if not because:
             position.sighted(observed_ms, resumed=True)
             position.seen_ms = max(position.seen_ms, observed_ms)

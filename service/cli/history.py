@@ -69,7 +69,8 @@ def k8s(
     Take in recordings of Kubernetes clusters. Doing it again changes nothing.
 
     A folder holds, for each kind, the answer of a list (pods.list.json) and the lines of a watch
-    (pods.watch.ndjson); either may be compressed with gzip or xz.
+    (pods.watch.ndjson) with the instants of their receipt (pods.times, epoch seconds); each may be
+    compressed with gzip, xz or zstd. A file that is cut off is read as far as it goes.
     """
     if cluster is not None and len(paths) > 1:
         message = (
@@ -80,6 +81,7 @@ def k8s(
 
     given = Given(config=config, data_dir=data_dir)
     keys = given.settings().checkpoints.keys
+    cut: list[str] = []
     with books_opened(given) as (store, books):
         for path in paths:
             name = cluster or path.resolve().name
@@ -88,6 +90,8 @@ def k8s(
             with _progress("keeping the books"):
                 recut = books.kept()["lives"]
             _print(name, summary, recut)
+            cut += [f"{path}: {because}" for because in summary.cut]
+    job_imports.fail_if((), cut)
 
 
 @_importer.command("prometheus")
@@ -134,7 +138,8 @@ def prometheus(  # noqa: PLR0913 (options of a command)
         parts = noting_silences(parts, silences, from_ms=parse_instant(start))
     with books_opened(Given(config=config, data_dir=data_dir)) as (store, books):
         with _progress("reading GPU metrics", "samples") as advance:
-            taken = keep_parts(store, cluster, parts, advance, now_ms=SystemClock().now_ms())
+            now_ms = SystemClock().now_ms()
+            taken = keep_parts(store, cluster, parts, advance, now_ms=now_ms, of_files=start is None)
         with _progress("keeping the books"):
             anew = books.kept()["activity"]
         _print_taken(cluster, taken, anew)
@@ -156,7 +161,7 @@ def dcgm(
     Take in what dcgm-exporters answered. Doing it again changes nothing.
 
     A file holds one answer, read when the file was written, or recorded scrapes: before each answer a
-    line #scrape {"t": SECONDS, "status": 200, "bytes": N}. It may be compressed with gzip or xz.
+    line #scrape {"t": SECONDS, "status": 200, "bytes": N}. It may be compressed with gzip, xz or zstd.
     """
     from service.gpu_metrics import keep_scrapes, scrape_files
 
@@ -194,7 +199,8 @@ def parquet(
         for file in files:
             with _progress("reading GPU metrics", "samples") as advance:
                 parts = read_parquet(file, source=f"parquet/{file.stem}", step_ms=step_ms)
-                taken = keep_parts(store, cluster, parts, advance, now_ms=SystemClock().now_ms())
+                now_ms = SystemClock().now_ms()
+                taken = keep_parts(store, cluster, parts, advance, now_ms=now_ms, of_files=True)
             with _progress("keeping the books"):
                 anew = books.refresh()
             _print_taken(cluster, taken, anew)
