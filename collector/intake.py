@@ -47,7 +47,8 @@ class Intake:
 
     `checkpoint_keys` are the annotations in which objects tell of checkpoints. What is gone for longer than
     `forget_after_ms` is forgotten; see `Gone`. Readings that are `live` are of now, in their order, and none
-    is a replay: a clock that was ahead before it was set right hides nothing.
+    is a replay: a clock that was ahead before it was set right hides nothing. `aside` counts what is not
+    understood.
     """
 
     def __init__(  # noqa: PLR0913 - everything that it uses is given to it
@@ -60,6 +61,7 @@ class Intake:
         checkpoint_keys: Sequence[str] = (ANNOTATION,),
         forget_after_ms: int | None = None,
         live: bool = False,
+        aside: Aside | None = None,
     ) -> None:
         self.cluster = cluster
         self._annotations = Annotations(checkpoint_keys)
@@ -68,7 +70,7 @@ class Intake:
         self._flush_rows = flush_rows
         self._objects = known.objects
         self._news = News(cluster, known, forget_after_ms)
-        self._aside = Aside()
+        self._aside = Aside() if aside is None else aside
         self._is_live = live
         self._positions = Positions(known.marks, is_live=live)
 
@@ -170,7 +172,8 @@ class Intake:
         """Note what keeps a kind from being read; empty when it is read again."""
         position = self._positions.of(translator.kind)
         position.last_error = because
-        position.restarts += bool(because)
+        # A recording that is read again tells of trouble that was counted.
+        position.restarts += bool(because) and observed_ms >= position.seen_ms
         if not because:
             position.sighted(observed_ms, resumed=True)
             position.good(observed_ms)

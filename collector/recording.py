@@ -3,7 +3,7 @@ Recordings of a cluster: what its API server answered, byte for byte, in a folde
 
 For each kind NAME: `NAME.list.json` is the answer to a LIST, `NAME.watch.ndjson` the WATCH stream
 that follows it, one event a line, and `NAME.times` the instant at which each line was received, in
-epoch seconds. Each may be compressed, as `.gz` or `.xz`. The streams are read side by side in the
+epoch seconds. Each may be compressed, as `.gz`, `.xz` or `.zst`. The streams are read side by side in the
 order in which they were received, and never as a whole: they may be larger than memory.
 """
 
@@ -17,17 +17,18 @@ from pathlib import Path
 from time import perf_counter
 from typing import NamedTuple
 
+from collector.aside import AsideOnce
 from collector.checkpoints import ANNOTATION
 from collector.decoding import UNREADABLE, Head, Line, ObjectList, read_object
 from collector.intake import Intake
-from collector.sink import FactSink
+from collector.sink import FactSink, RecordingSink
 from collector.translator import TRANSLATORS, Translator, find
 from collector.unpacking import CarefulFile
 from collector.wording import api_group
 from domain.errors import RecordingError
 from domain.facts import Batch, Known, ObjectKind
 
-_FILE = re.compile(r"(?P<name>.+)\.(?P<part>list\.json|watch\.ndjson|times)(?:\.gz|\.xz)?")
+_FILE = re.compile(r"(?P<name>.+)\.(?P<part>list\.json|watch\.ndjson|times)(?:\.gz|\.xz|\.zst)?")
 _PROGRESS_LINES = 1_000
 _ORDER = {translator.kind: place for place, translator in enumerate(TRANSLATORS)}
 
@@ -38,6 +39,7 @@ class Part(StrEnum):
     LIST = "list"
     LINE = "line"
     CUT = "cut"
+    UNTIMED = "untimed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +57,8 @@ class Reading(NamedTuple):
     """
     A piece of a recording, at the instant at which it was received.
 
-    A CUT says, in `data`, why the rest of a stream cannot be read, and `lines` how long it is.
+    A CUT says, in `data`, why the rest of a stream cannot be read, and `lines` how long it is; UNTIMED why
+    a line of it cannot.
     """
 
     observed_ms: int
@@ -71,7 +74,7 @@ class ImportSummary:
     What an import took in: watch lines read and rows appended.
 
     `set_aside` counts what was not understood by source and reason; `not_read` names streams that
-    were left out, with the reason.
+    were left out, with the reason; `cut` says which files end before their end, and where.
     """
 
     lines: int
@@ -80,13 +83,14 @@ class ImportSummary:
     events: int
     set_aside: dict[str, int]
     not_read: dict[str, str]
+    cut: tuple[str, ...]
     seconds: float
 
 
 def import_recording(
     folder: Path,
     cluster: str,
-    sink: FactSink,
+    sink: RecordingSink,
     progress: Callable[[int], None] | None = None,
     *,
     checkpoint_keys: Sequence[str] = (ANNOTATION,),
@@ -106,11 +110,14 @@ def import_recording(
     """
     began = perf_counter()
     counted = _Counted(sink)
-    intake = Intake(cluster, counted, sink.known(cluster), checkpoint_keys=checkpoint_keys)
+    aside = AsideOnce(sink.set_aside_of(cluster))
+    intake = Intake(cluster, counted, sink.known(cluster), checkpoint_keys=checkpoint_keys, aside=aside)
     streams, not_read = streams_in(folder)
     lines = 0
+    cut: list[str] = []
     for reading in _merged(streams):
-        deliver(intake, reading)
+        if because := deliver(intake, reading):
+            cut.append(because)
         lines += reading.part is Part.LINE
         if progress is not None and lines % _PROGRESS_LINES == 0:
             progress(lines)
@@ -122,8 +129,9 @@ def import_recording(
         transitions=counted.rows["transitions"],
         descriptions=counted.rows["descriptions"],
         events=counted.rows["events"],
-        set_aside=dict(counted.set_aside),
+        set_aside={f"{source}: {because}": count for (source, because), count in aside.seen.items()},
         not_read=not_read,
+        cut=tuple(cut),
         seconds=perf_counter() - began,
     )
 
@@ -138,8 +146,8 @@ def readings(folder: Path) -> Iterator[Reading]:
     return _merged(streams_in(folder)[0])
 
 
-def deliver(intake: Intake, reading: Reading) -> None:
-    """Give a reading to the intake."""
+def deliver(intake: Intake, reading: Reading) -> str:
+    """Give a reading to the intake; gives why the rest of its file is missing, if it is."""
     stream, observed_ms = reading.stream, reading.observed_ms
     match reading.part:
         case Part.LINE:
@@ -149,11 +157,14 @@ def deliver(intake: Intake, reading: Reading) -> None:
                 listed = read_object(reading.data, ObjectList)
             except UNREADABLE as cause:
                 intake.set_aside(f"{stream.name}.list.json", str(cause), reading.data, observed_ms)
-                return
+                return f"{stream.name}.list.json is no list of objects: {cause}"
             version = listed.metadata.resource_version or ""
             intake.relisted(stream.translator, listed.items or (), version, observed_ms)
-        case Part.CUT:
-            intake.set_aside(stream.name, reading.data.decode(), b"", observed_ms, count=reading.lines)
+        case Part.CUT | Part.UNTIMED:
+            because = reading.data.decode()
+            intake.set_aside(stream.name, because, b"", observed_ms, count=reading.lines)
+            return because if reading.part is Part.CUT else ""
+    return ""
 
 
 def streams_in(folder: Path) -> tuple[list[Stream], dict[str, str]]:
@@ -265,7 +276,7 @@ def _list_of(stream: Stream, began_ms: int) -> Iterator[Reading]:
 def _lines_of(stream: Stream, began_ms: int) -> Iterator[Reading]:
     """The lines of a watch with their instants, up to where either file ends."""
     at_ms = began_ms
-    times, lines = CarefulFile(stream.times_file), CarefulFile(stream.watch_file)
+    times, lines = CarefulFile(stream.times_file, ends=True), CarefulFile(stream.watch_file)
     received = iter(times)
     for line in lines:
         time = next(received, None)
@@ -277,7 +288,11 @@ def _lines_of(stream: Stream, began_ms: int) -> Iterator[Reading]:
             # A clock that was set back must not put a line before the one it follows.
             at_ms = max(at_ms, _epoch_ms(time))
         except ValueError:
-            yield _cut(stream, at_ms, f"{stream.name}.times: {time[:40]!r} is no epoch time", lines=1)
+            because = f"{stream.name}.times: {time[:40]!r} is no epoch time"
+            yield Reading(at_ms, stream, Part.UNTIMED, because.encode())
+            continue
+        if lines.is_open and _is_cut(line):
+            yield _cut(stream, at_ms, f"{stream.name}.watch.ndjson is cut off within its last line", lines=1)
             continue
         yield Reading(at_ms, stream, Part.LINE, line)
     missing = sum(1 for time in received if time.strip())
@@ -288,6 +303,15 @@ def _lines_of(stream: Stream, began_ms: int) -> Iterator[Reading]:
             f"{stream.name}.watch.ndjson ends early: {stream.name}.times has receive times for more lines"
         )
         yield _cut(stream, at_ms, because, lines=missing)
+
+
+def _is_cut(line: bytes) -> bool:
+    """Whether a last line that has no end is only a part of one."""
+    try:
+        read_object(line, Line[Head])
+    except UNREADABLE:
+        return True
+    return False
 
 
 def _cut(stream: Stream, at_ms: int, because: str, *, lines: int) -> Reading:
@@ -314,7 +338,6 @@ class _Counted:
 
     sink: FactSink
     rows: Counter[str] = field(default_factory=Counter)
-    set_aside: Counter[str] = field(default_factory=Counter)
 
     def known(self, cluster: str) -> Known:
         return self.sink.known(cluster)
@@ -324,6 +347,4 @@ class _Counted:
         self.rows["transitions"] += len(batch.transitions)
         self.rows["descriptions"] += len(batch.descriptions)
         self.rows["events"] += len(batch.events)
-        for one in batch.set_aside:
-            self.set_aside[f"{one.source}: {one.because}"] += one.count
         return appended

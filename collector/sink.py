@@ -1,8 +1,9 @@
 """Where facts go. The collector knows no store, only this protocol."""
 
+from collections.abc import Iterable
 from typing import Protocol
 
-from domain.facts import Batch, Known
+from domain.facts import Batch, Known, SetAside
 
 
 class FactSink(Protocol):
@@ -19,4 +20,12 @@ class FactSink(Protocol):
         Returns:
             Number of rows appended.
         """
+        ...
+
+
+class RecordingSink(FactSink, Protocol):
+    """Keeps facts of recordings, which may be read again."""
+
+    def set_aside_of(self, cluster: str) -> Iterable[SetAside]:
+        """What was set aside of a cluster so far."""
         ...

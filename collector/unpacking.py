@@ -7,21 +7,36 @@ from pathlib import Path
 from typing import IO, Protocol
 
 _CUT_OFF = (EOFError, OSError, zlib.error, lzma.LZMAError)
+# Readers of packed files throw away what they hold when they come upon these; OSError is that of zstd.
+_LOSING = (zlib.error, lzma.LZMAError, OSError)
+_ZSTD = ".zst"
 _PIECE_BYTES = 1 << 16
 _PACKED_BYTES = 1 << 14
+# What editors leave behind the last line: blanks, and the mark at which DOS ended its texts.
+_NOTHING = b" \t\r\0\x1a"
+NO_END = "its last line has no end; if nothing is missing, end it with a newline"
 
 
 class CarefulFile:
     """
-    A file up to its end, or to where it is broken: then `because` says how.
+    A file up to its end, or to where it is broken: then `because` says how, and where.
 
-    `position` is how many bytes of the file, packed as it is, were read so far.
+    `position` is how many bytes of the file, packed as it is, were read so far, and `lines` how many
+    lines were given. `is_open` tells that the line given last has no end.
+
+    Args:
+        path: packed as `.gz`, `.xz` or `.zst`, or not; None is an empty file.
+        ends: whether each line ends, the last one too: a number that was cut short looks like another one,
+            so a last line without its end is not given. JSON shows by itself that it was cut.
     """
 
-    def __init__(self, path: Path | None) -> None:
+    def __init__(self, path: Path | None, *, ends: bool = False) -> None:
         self.because = ""
         self.position = 0
+        self.lines = 0
+        self.is_open = False
         self._path = path
+        self._ends = ends
         self._lines = self._split()
 
     def __iter__(self) -> Iterator[bytes]:
@@ -33,13 +48,19 @@ class CarefulFile:
         for piece in self.pieces():
             first, *others = piece.split(b"\n")
             held.append(first)
-            if others:
+            for other in others:
+                self.lines += 1
                 yield b"".join(held)
-                held = [others.pop()]
-                yield from others
+                held = [other]
+        last = b"".join(held)
         # Of a broken file the last line is only a part.
-        if not self.because and (last := b"".join(held)):
-            yield last
+        if self.because or not last.strip(_NOTHING):
+            return
+        if self._ends:
+            self._broken(NO_END)
+            return
+        self.lines, self.is_open = self.lines + 1, True
+        yield last
 
     def whole(self) -> bytes:
         """All that can be read."""
@@ -57,15 +78,24 @@ class CarefulFile:
                         given += len(piece)
                         self.position = file.tell()
                         yield piece
-                except (zlib.error, lzma.LZMAError):
+                except _LOSING as cause:
                     # What came of the last step is lost with it: go there again, on in the smallest steps.
-                    careful_from = (file.tell() - 1) // _PACKED_BYTES * _PACKED_BYTES
+                    is_zstd = self._path.suffix == _ZSTD
+                    if isinstance(cause, OSError) and not is_zstd:
+                        raise
+                    careful_from = given if is_zstd else (file.tell() - 1) // _PACKED_BYTES * _PACKED_BYTES
                     file.seek(0)
                     for piece in _unpacked(file, self._path.suffix, careful_from):
+                        self.position = file.tell()
                         yield piece[given:]
                         given -= min(given, len(piece))
         except _CUT_OFF as cause:
-            self.because = f"{self._path.name} is cut off or broken: {cause}"
+            self._broken(str(cause))
+
+    def _broken(self, how: str) -> None:
+        assert self._path is not None
+        after = f", after {self.lines:,} line{'s' if self.lines > 1 else ''}" if self.lines else ""
+        self.because = f"{self._path.name} is cut off or broken at byte {self.position:,}{after}: {how}"
 
 
 class _Unpacker(Protocol):
@@ -108,19 +138,27 @@ def _unpacked(file: IO[bytes], suffix: str, careful_from: int | None = None) -> 
     """
     What a file holds, unpacked, in pieces; from `careful_from` on it is read byte by byte.
 
-    The standard library's readers throw away what they hold when they come upon an error.
+    That is a place in the packed file, and of zstd in what it holds.
     """
 
     def read() -> bytes:
         careful = careful_from is not None and file.tell() >= careful_from
         return file.read(1 if careful else _PACKED_BYTES)
 
-    if suffix == ".zst":
+    if suffix in {_ZSTD, *_UNPACKERS}:
+        if not file.read(1):
+            message = "there is nothing in it, and an empty text packed is not nothing"
+            raise EOFError(message)
+        file.seek(0)
+    if suffix == _ZSTD:
         import pyarrow as pa  # heavy, and only this needs it
 
         # A frame that is cut off gives nothing of its last block.
         stream = pa.CompressedInputStream(pa.PythonFile(file, "r"), "zstd")
-        yield from iter(lambda: stream.read(_PIECE_BYTES), b"")
+        given = 0
+        while piece := stream.read(1 if careful_from is not None and given >= careful_from else _PIECE_BYTES):
+            given += len(piece)
+            yield piece
         return
     if suffix not in _UNPACKERS:
         yield from iter(lambda: file.read(_PIECE_BYTES), b"")

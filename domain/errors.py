@@ -9,7 +9,8 @@ Every error that the product raises on purpose.
     |   |-- QuantityError         3: a Kubernetes quantity cannot be read
     |   |-- RecordingError        3: a recording's file cannot be read
     |   |-- StoreError            3: the store cannot do what was asked
-    |   |   `-- StoreBrokenError  3: its file cannot be read or written now; open it again
+    |   |   |-- StoreBrokenError  3: its file cannot be read or written now; open it again
+    |   |   `-- StoreHeldError    3: another process has its file open
     |   |-- PolicyError           3: a threshold makes no sense
     |   `-- RefusedError          3: what is known forbids it, for example a month that does not balance
     |-- ForbiddenError            4: the viewer may not see or do this
@@ -64,6 +65,10 @@ class StoreBrokenError(StoreError):
 
     What was acknowledged is in the file. Open it again, and try again.
     """
+
+
+class StoreHeldError(StoreError):
+    """Another process, or another place in this one, has the store's file open."""
 
 
 class PolicyError(DataError):

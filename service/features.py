@@ -103,8 +103,42 @@ _TROUBLES: Final = (
     ),
     (("answered 5",), "the API server, or what serves the kind behind it, has trouble: look at its log"),
     (
+        ("answered 403",),
+        "the account may not do this: grant what deploy/rbac.yaml does",
+    ),
+    (
+        ("<html", "<HTML", "<!DOCTYPE", "<!doctype", "answered 301", "answered 302", "answered 307"),
+        (
+            "a proxy or a login page answers in the API server's place: correct the server in the kubeconfig,"
+            " log in there, or put the server into NO_PROXY"
+        ),
+    ),
+    (
+        ("HTTP request to an HTTPS server",),
+        "the API server speaks TLS: write https:// in the server of the kubeconfig",
+    ),
+    (
+        ("WRONG_VERSION_NUMBER", "record layer failure", "UNKNOWN_PROTOCOL"),
+        (
+            "what answers there speaks no TLS: is the server in the kubeconfig the API server's address and "
+            "port, or a proxy's?"
+        ),
+    ),
+    (
         ("certificate", "CERTIFICATE"),
         "the certificate is not accepted: renew it, or set certificate-authority in the kubeconfig",
+    ),
+    (
+        ("Failed to resolve", "Name or service not known", "getaddrinfo"),
+        "nobody here knows that name: check the server in the kubeconfig, and this machine's DNS",
+    ),
+    (
+        ("ProxyError", "Tunnel connection"),
+        "the proxy lets nothing through: correct HTTPS_PROXY or proxy-url, or put the server into NO_PROXY",
+    ),
+    (
+        ("ConnectTimeout", "timed out"),
+        "nothing answered in time: check the server in the kubeconfig, and firewalls or the VPN on the way",
     ),
     (
         ("no answer (",),

@@ -2,7 +2,7 @@
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
@@ -38,7 +38,7 @@ class Taken:
     """
     What was taken in: samples that were read, those that were new, and what was set aside by cause.
 
-    `cut` are the files that end before their end.
+    `cut` says which files end before their end, and where.
     """
 
     read: int = 0
@@ -145,20 +145,24 @@ def keep_parts(
     progress: Callable[[int], None] | None = None,
     *,
     now_ms: int | None = None,
+    of_files: bool = False,
 ) -> Taken:
     """
     Append parts as they come, each with its mark: a stop between two loses none and repeats none.
 
     `progress` is told the number of samples read so far. What lies ahead of `now_ms`, the machine's clock, is
-    set aside; with None everything counts.
+    set aside; with None everything counts. Parts `of_files` may come again: what they set aside is
+    counted once.
     """
     taken = Taken()
+    asides = _Asides(store, cluster) if of_files else None
     faults = GpuFaults(store, cluster)
     for part in parts:
         frame, aside, health, until_ms = _Told.up_to(now_ms, part)
         faults.take(health, until_ms)
         mark = Read(until_ms=until_ms, seen_ms=until_ms)
-        taken.new += store.append_samples(cluster, part.source, frame, mark, set_aside=aside)
+        new = aside if asides is None else asides.new(part.source, aside)
+        taken.new += store.append_samples(cluster, part.source, frame, mark, set_aside=new)
         taken.read += frame.height
         taken.set_aside += aside
         if progress is not None:
@@ -176,6 +180,7 @@ def keep_scrapes(
 ) -> Taken:
     """Append recorded scrapes; each file is a source of its own, called after it. See `keep_parts`."""
     taken = Taken()
+    asides = _Asides(store, cluster)
     faults = GpuFaults(store, cluster)
     for path, scraped in files:
         frame, aside, health, until_ms = _Told.up_to(now_ms, scraped)
@@ -183,14 +188,36 @@ def keep_scrapes(
         mark = Read(until_ms=until_ms, seen_ms=until_ms, error=scraped.broken)
         source = f"exporter/{path.name.partition('.')[0]}"
         aside.update({f"a scrape that failed: {why}": count for why, count in scraped.failed.items()})
-        taken.new += store.append_samples(cluster, source, frame, mark, set_aside=aside)
+        new = asides.new(source, aside)
+        taken.new += store.append_samples(cluster, source, frame, mark, set_aside=new)
         taken.read += frame.height
         taken.failed += scraped.failed.total()
-        taken.cut += [path.name] if scraped.broken else []
+        taken.cut += [scraped.broken] if scraped.broken else []
         taken.set_aside += aside
         if progress is not None:
             progress(taken.read)
     return taken
+
+
+class _Asides:
+    """What sources set aside that was not counted before, so that reading a file again adds nothing."""
+
+    def __init__(self, store: Store, cluster: str) -> None:
+        self._counted: Counter[tuple[str, str]] = Counter()
+        self._seen: Counter[tuple[str, str]] = Counter()
+        for row in store.set_aside_counts():
+            if row["cluster"] == cluster:
+                self._counted[str(row["source"]), str(row["because"])] += int(str(row["count"]))
+
+    def new(self, source: str, told: Mapping[str, int]) -> Counter[str]:
+        """How often which cause came that was not counted before; what it gives is counted."""
+        self._seen.update({(source, because): count for because, count in told.items()})
+        more = Counter({
+            because: self._seen[source, because] - self._counted[source, because] for because in told
+        })  # fmt: skip
+        more = +more
+        self._counted.update({(source, because): count for because, count in more.items()})
+        return more
 
 
 class Poller:

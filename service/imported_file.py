@@ -56,17 +56,18 @@ class Naming:
         return self._given if named == self._first else None
 
 
-def opened(path: Path) -> CarefulFile:
+def opened(path: Path, *, ends: bool = False) -> CarefulFile:
     """
-    The file, to be read from its beginning.
+    The file, to be read from its beginning; `ends` where whoever writes such texts ends each line.
 
     Raises:
         RecordingError: there is none.
     """
     if not path.is_file():
-        message = f"{path}: there is no such file"
+        is_there = "it is no file" if path.exists() else "there is no such file"
+        message = f"{path}: {is_there}; expected a file to import"
         raise RecordingError(message)
-    return CarefulFile(path)
+    return CarefulFile(path, ends=ends)
 
 
 def source_of(path: Path, file: CarefulFile, reads: Iterator[_Reading]) -> Source[_Reading]:

@@ -9,12 +9,12 @@ from zoneinfo import ZoneInfo
 
 from collector.imports.keeping import Keeper
 from collector.imports.mapping import TableMapping, mapping_of
+from collector.imports.records import NO_END
 from collector.imports.row import Aside, JobRow, Part, Read, unless_of_the_future
 from collector.imports.sacct import BOM, read_sacct
 from collector.imports.sacct_json import ENDS_WITHIN, read_sacct_json
 from collector.imports.swf import Log, read_swf
 from collector.imports.table import read_csv, read_parquet
-from collector.unpacking import CarefulFile
 from domain.errors import RecordingError
 from service.imported_file import (
     CUT_OFF,
@@ -37,6 +37,8 @@ from store.embedded import Store
 PART_ROWS: Final = 10_000
 # Rows between two refreshes of the lives; one takes some 12 MB for each thousand jobs.
 REFRESH_ROWS: Final = 20_000
+# What is set aside so shows that the rest of a file is missing.
+_CUT: Final = frozenset({ENDS_WITHIN, NO_END})
 
 
 @dataclass(slots=True)
@@ -58,7 +60,7 @@ class Summary:
     What came of a file: each line is one of a job, a part of one, or set aside.
 
     `lines` = `job_lines` + `part_lines` + the sum of `aside`. `jobs` exceeds `job_lines` where a line tells
-    of several jobs.
+    of several jobs. `cut` says where the file ends before its end, and is empty where it is whole.
     """
 
     name: str
@@ -67,12 +69,13 @@ class Summary:
     part_lines: int = 0
     jobs: int = 0
     aside: Counter[str] = field(default_factory=Counter)
+    cut: str = ""
     clusters: dict[str, ClusterSummary] = field(default_factory=dict)
 
     @property
     def is_cut(self) -> bool:
         """Whether the file ends before its end: then its totals are not those of all its jobs."""
-        return bool(self.aside[CUT_OFF] or self.aside[ENDS_WITHIN])
+        return bool(self.cut)
 
     @property
     def closes(self) -> bool:
@@ -83,14 +86,13 @@ class Summary:
 
 def sacct_source(path: Path, *, zone: ZoneInfo, fields: str | None) -> Source[Read]:
     """A text or a JSON document of sacct; which of them it is its first byte tells."""
-    file = opened(path)
-    peek = CarefulFile(path)
+    peek = opened(path)
     first = next((piece.removeprefix(BOM).lstrip() for piece in peek.pieces() if piece.strip()), b"")
     if first.startswith(b"{"):
-        reads = read_sacct_json(_without_mark(file.pieces()), name=path.name)
-    else:
-        reads = read_sacct(file, name=path.name, zone=zone, fields=fields)
-    return source_of(path, file, reads)
+        file = opened(path)
+        return source_of(path, file, read_sacct_json(_without_mark(file.pieces()), name=path.name))
+    file = opened(path, ends=True)
+    return source_of(path, file, read_sacct(file, name=path.name, zone=zone, fields=fields))
 
 
 def _without_mark(pieces: Iterator[bytes]) -> Iterator[bytes]:
@@ -101,7 +103,7 @@ def _without_mark(pieces: Iterator[bytes]) -> Iterator[bytes]:
 
 def swf_source(path: Path, log: Log) -> Source[Read]:
     """A log in the Standard Workload Format."""
-    file = opened(path)
+    file = opened(path, ends=True)
     return source_of(path, file, read_swf(file, log, name=path.name))
 
 
@@ -110,7 +112,8 @@ def table_source(path: Path, mapping: TableMapping) -> Source[Read]:
     file = opened(path)
     if path.suffix == ".parquet":
         return source_of_parquet(path, read_parquet(path, mapping))
-    return source_of(path, file, read_csv(file, mapping, name=path.name))
+    reads = read_csv(file, mapping, name=path.name, is_open=lambda: file.is_open)
+    return source_of(path, file, reads)
 
 
 def import_jobs(  # noqa: PLR0913 (what a command's options say)
@@ -203,6 +206,8 @@ def _sort(
                 summary.jobs += 1
                 rows[cluster].append(read)
         case Aside():
+            if read.because in _CUT:
+                summary.cut = f"{summary.name}, line {read.line:,}: {read.because}"
             summary.lines += read.lines
             summary.aside[read.because] += read.lines
             aside.append(read)
@@ -248,3 +253,4 @@ def _broken(
     _keep(keeper, [], [Aside(line=summary.lines + 1, because=CUT_OFF, sample=because)], summary)
     summary.lines += 1
     summary.aside[CUT_OFF] += 1
+    summary.cut = because

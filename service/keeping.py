@@ -15,6 +15,7 @@ from collector.replay import replay
 from collector.translator import TRANSLATORS
 from collector.unpacking import CarefulFile
 from domain.errors import StoreError, UsageError
+from service.backups import brought_in, check_room, check_target, drop
 from service.corrections import unlearnt
 from service.forgotten import Forgotten
 from service.forgotten_months import forget_in_months, named_in_months
@@ -23,7 +24,6 @@ from service.recovery import backup_file, backups, journals
 from service.settings import Settings
 from store import adoption, forgetting, retention, statements
 from store.embedded import Store
-from store.limits import size_bytes
 
 
 class Keeper:
@@ -69,9 +69,7 @@ class Keeper:
             StoreError: it is there already, or cannot be written.
         """
         target = backup_file(self._settings) if target is None else target
-        if target.exists():
-            message = f"backup {target}: there is such a file; name another one"
-            raise StoreError(message)
+        check_target(target)
         written = target.with_name(target.name + ".new")
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -84,7 +82,7 @@ class Keeper:
             message = f"backup {target}: {cause}; choose a folder that can be written"
             raise StoreError(message) from cause
         finally:
-            written.unlink(missing_ok=True)
+            drop(written)
         return f"{target}: {target.stat().st_size / 1e6:,.1f} MB"
 
     def restore(self, source: Path) -> str:
@@ -92,20 +90,20 @@ class Keeper:
         Put a backup in the place of the store; the store is kept aside.
 
         Raises:
-            StoreError: it is no backup of this version; the store is as it was.
+            StoreError: it is no backup of this version, or there is no room; the store is as it was.
         """
-        if not source.exists():
-            message = f"backup {source}: there is no such file"
-            raise StoreError(message)
-        incoming = self._beside("restored")
-        shutil.copyfile(source, incoming)
-        # A file that is no store is noticed now, and an old one brought to the newest schema.
-        Store.open(incoming).close()
-        with self._alone():
-            before = statements.closed_months(self._store)
-            aside = self._exchange(incoming, alone=nullcontext)
-            again = self._forget_again()
-            there = {head.sha256 for head in statements.closed_months(self._store)}
+        incoming = brought_in(source, self._settings)
+        try:
+            with self._alone():
+                before = statements.closed_months(self._store)
+                aside = self._exchange(incoming, alone=nullcontext)
+                again = self.forget_again()
+                there = {head.sha256 for head in statements.closed_months(self._store)}
+        except OSError as cause:
+            message = f"backup {source}: {cause}; look at the folder of the store"
+            raise StoreError(message) from cause
+        finally:
+            drop(incoming)
         signed = [f"{head.month} (sha256 {head.sha256})" for head in before if head.sha256 not in there]
         told = [f"{source} is in place; what was there before is {aside}"]
         told += [f"{again:,} names that were forgotten since were forgotten in it too"] if again else []
@@ -216,7 +214,7 @@ class Keeper:
             rows = forgetting.forget(self._store, name, instead, labels=self.forgotten.labels)
         return rows, months
 
-    def _forget_again(self) -> int:
+    def forget_again(self) -> int:
         """Take names out that were forgotten after this store was copied; gives how many."""
         labels = self.forgotten.labels
         names = {
@@ -248,15 +246,7 @@ class Keeper:
         """
         file = self._settings.store_file
         size = file.stat().st_size if file.exists() else 0
-        free = shutil.disk_usage(target.parent).free
-        reserved = size_bytes(self._settings.keeping.min_free)
-        if free < size + reserved:
-            message = (
-                f"{target.parent} has {free / 1e6:,.0f} MB free: a copy of the store needs"
-                f" {size / 1e6:,.0f} MB, and {reserved / 1e6:,.0f} MB are reserved (keeping.min_free);"
-                " make room, or choose another place"
-            )
-            raise StoreError(message)
+        check_room(target.parent, size, self._settings)
         self._store.copy_to(target)
 
     def _beside(self, name: str) -> Path:

@@ -8,6 +8,7 @@ from typing import Final
 import polars as pl
 
 from collector.imports.asides import Asides
+from collector.imports.records import NO_END
 from collector.imports.row import OF_THE_FUTURE, Aside
 from collector.imports.state_table import (
     StateMapping,
@@ -93,17 +94,22 @@ class StatesOfCluster:
 
 @dataclass(slots=True)
 class StateSummary:
-    """What came of a file: `lines` = new + known rows of its clusters + the sum of `aside`."""
+    """
+    What came of a file: `lines` = new + known rows of its clusters + the sum of `aside`.
+
+    `cut` says where it ends before its end, and is empty where it is whole.
+    """
 
     name: str
     lines: int = 0
     aside: Counter[str] = field(default_factory=Counter)
+    cut: str = ""
     clusters: dict[str, StatesOfCluster] = field(default_factory=dict)
 
     @property
     def is_cut(self) -> bool:
         """Whether the file ends before its end: then its totals are not those of all its rows."""
-        return bool(self.aside[CUT_OFF])
+        return bool(self.cut)
 
     @property
     def closes(self) -> bool:
@@ -126,7 +132,8 @@ def state_source(path: Path, mapping: StateMapping) -> Source[StateRead]:
     file = opened(path)
     if path.suffix == ".parquet":
         return source_of_parquet(path, read_state_parquet(path, mapping))
-    return source_of(path, file, read_state_csv(file, mapping, name=path.name))
+    reads = read_state_csv(file, mapping, name=path.name, is_open=lambda: file.is_open)
+    return source_of(path, file, reads)
 
 
 def import_states(
@@ -176,6 +183,7 @@ def import_states(
             else:
                 rows[name].append(read)
         summary.lines += len(reads)
+        summary.cut = summary.cut or _cut_in(aside, summary.name)
         home = named.cluster
         for name, members in {home: [], **rows}.items():
             refused = _keep(members, store, name, mapping.step_ms, summary) if members else []
@@ -189,9 +197,15 @@ def import_states(
             raise RecordingError(message)
         summary.lines += 1
         note(named.cluster, [Aside(line=summary.lines, because=CUT_OFF, sample=because)], 0)
+        summary.cut = because
     for name, one in summary.clusters.items():
         one.closing = _closing(store, name, one, mapping.step_ms)
     return summary
+
+
+def _cut_in(aside: list[Aside], name: str) -> str:
+    """Where a file was cut within a line, by what was set aside of it; empty where it was not."""
+    return next((f"{name}, line {one.line:,}: {NO_END}" for one in aside if one.because == NO_END), "")
 
 
 def _keep(

@@ -3,12 +3,21 @@
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Final, Self
+from typing import Any, Final, Self
 
 import polars as pl
 from typing_extensions import override
 
-from domain.facts import Batch, Description, EventSighting, Known, ObjectKind, ObjectState, Transition
+from domain.facts import (
+    Batch,
+    Description,
+    EventSighting,
+    Known,
+    ObjectKind,
+    ObjectState,
+    SetAside,
+    Transition,
+)
 from domain.metric import Measurement
 from domain.queue_state import QueueState
 from domain.window import Clock, SystemClock
@@ -39,6 +48,14 @@ from store.positions import Place
 _CLOCK: Final = SystemClock()
 
 _MARKS: Final = "select source_mark.* from source_mark order by cluster, kind"
+
+# One row per thing, or several alike, that was set aside.
+_SET_ASIDE_OF: Final = """
+select source, because, sample, observed_ms, count
+from set_aside
+where cluster = $cluster
+order by all
+"""
 
 # One row per cluster, source and reason.
 _SET_ASIDE: Final = """
@@ -76,6 +93,7 @@ class Store(Engine):
         threads: int | None = None,
         spill: Path | None = None,
         clock: Clock = _CLOCK,
+        existing: bool = False,
     ) -> Self:
         """
         The store in this file, made if it is missing, at the newest schema.
@@ -86,12 +104,20 @@ class Store(Engine):
             threads: of one query; by default as many as there are cores.
             spill: where queries put what does not fit into memory; by default beside the file.
             clock: dates the schema's migrations.
+            existing: whether it must be a store already.
 
         Raises:
-            StoreError: the file is open already, here or elsewhere, or is no store of this version.
+            StoreHeldError: the file is open already, here or elsewhere.
+            StoreError: it is no store of this version.
         """
         connect = partial(
-            cls.connect, path, memory_limit=memory_limit, threads=threads, spill=spill, clock=clock
+            cls.connect,
+            path,
+            memory_limit=memory_limit,
+            threads=threads,
+            spill=spill,
+            clock=clock,
+            existing=existing,
         )
         store = cls(connect, path)
         store._seq = facts.highest_seq(store)
@@ -162,6 +188,11 @@ class Store(Engine):
     def set_aside_counts(self) -> list[dict[str, object]]:
         """How often what was not understood, by cluster, source and reason."""
         return self.rows(_SET_ASIDE)
+
+    def set_aside_of(self, cluster: str) -> list[SetAside]:
+        """What was not understood of a cluster, as it was kept."""
+        rows: Sequence[Mapping[str, Any]] = self.rows(_SET_ASIDE_OF, {"cluster": cluster})
+        return [SetAside(**row) for row in rows]
 
     def stretches(self, *, start_ms: int, as_of_ms: int) -> Sequence[Mapping[str, object]]:
         """When each source was observed, as known by an instant; see `store.observed`."""

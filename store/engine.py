@@ -12,7 +12,7 @@ import duckdb
 import polars as pl
 import pyarrow as pa
 
-from domain.errors import StoreBrokenError, StoreError
+from domain.errors import StoreBrokenError, StoreError, StoreHeldError
 from domain.window import Clock, SystemClock
 from store.gate import Gate
 from store.kept import Kept
@@ -65,16 +65,20 @@ class Engine:
         threads: int | None,
         spill: Path | None,
         clock: Clock = _CLOCK,
+        existing: bool = False,
     ) -> duckdb.DuckDBPyConnection:
         """
         A connection to the file, made if it is missing, at the newest schema; None is memory.
 
+        One that must be `existing` is a store already.
+
         Raises:
-            StoreError: the file is open already, here or elsewhere, or is no store of this version.
+            StoreHeldError: the file is open already, here or elsewhere.
+            StoreError: it is no store of this version.
         """
         if path is not None and path.resolve() in _OPEN:
             message = f"store {path} is open in this process already: use that one, or close it first"
-            raise StoreError(message)
+            raise StoreHeldError(message)
         if memory_limit is None and path is not None:
             memory_limit = usual_memory_limit()
         settings = {
@@ -91,12 +95,12 @@ class Engine:
             connection = duckdb.connect(":memory:" if path is None else path, config=config)
         except (duckdb.Error, OSError) as cause:
             broken = "Could not set lock" not in str(cause)
-            error = StoreBrokenError if broken else StoreError
+            error = StoreBrokenError if broken else StoreHeldError
             raise error(_why_not(path, str(cause))) from cause
         try:
             # date_trunc and the printing of instants follow this setting; cursors inherit it.
             connection.execute("set global TimeZone = 'UTC'")
-            migrate(connection, now_ms=clock.now_ms(), name=_name(path))
+            migrate(connection, now_ms=clock.now_ms(), name=_name(path), existing=existing)
         except BaseException:
             connection.close()
             raise
@@ -192,15 +196,29 @@ class Engine:
         Readers and writers wait meanwhile. What is kept in memory only would be lost.
 
         Args:
-            exchange: called in between; may put another file in its place.
+            exchange: called in between; may put another file in its place. If it fails, the file that
+                is there then is opened all the same.
 
         Raises:
             StoreError: it cannot be opened; asking it again tries so again.
         """
         with self._write_lock, self._gate.closed():
             self._let_go()
-            exchange()
-            self._use(self._connect())
+            try:
+                exchange()
+            finally:
+                self._use(self._connect())
+
+    def read_all(self) -> None:
+        """
+        Read each row of each table: DuckDB notices a damaged block only when it is read.
+
+        Raises:
+            StoreError: something cannot be read.
+        """
+        for table in self.rows("select table_name as name from duckdb_tables() where not internal"):
+            # A name from the catalogue, and no answer: what is read is checked on its way.
+            self.rows(f'select bit_xor(hash(given)) as fingerprint from "{table["name"]}" as given')  # noqa: S608
 
     def copy_to(self, target: Path) -> None:
         """

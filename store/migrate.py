@@ -19,6 +19,11 @@ create table if not exists schema_migration (
 """
 
 
+_TABLES = "select table_name from duckdb_tables() where not internal order by table_name"
+_APPLIED = "select number, name, sha256 from schema_migration order by number"
+_SHOWN = 3
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Migration:
     """One numbered file; it is never edited once a release has applied it."""
@@ -52,6 +57,7 @@ def migrate(
     now_ms: int,
     name: str,
     wanted: list[Migration] | None = None,
+    existing: bool = False,
 ) -> int:
     """
     Apply what is missing, each file in its own transaction with its line in the ledger.
@@ -61,18 +67,21 @@ def migrate(
         now_ms: what the ledger says of when.
         name: how to call the database in an error.
         wanted: all migrations that this version knows; by default those of the product.
+        existing: whether some must have been applied already.
 
     Returns:
         How many were applied.
 
     Raises:
-        StoreError: an applied file was changed since, or the database is of a newer version.
+        StoreError: an applied file was changed since, the database is of a newer version, or it is no
+            store of gpuledger but of something else.
     """
     known = {migration.number: migration for migration in (migrations() if wanted is None else wanted)}
+    applied = _applied(connection, name)
+    if existing and not applied:
+        message = f"store {name} is no store of gpuledger: no schema was ever applied to it"
+        raise StoreError(message)
     connection.execute(_LEDGER)
-    applied = connection.execute(
-        "select number, name, sha256 from schema_migration order by number"
-    ).fetchall()
     for number, file, sha256 in applied:
         _check(known.get(number), file, sha256, name)
     missing = [known[number] for number in sorted(known.keys() - {number for number, _, _ in applied})]
@@ -82,6 +91,25 @@ def migrate(
         # Changes of the schema do not stay in the log: several releases could not replay them.
         connection.execute("checkpoint")
     return len(missing)
+
+
+def _applied(connection: duckdb.DuckDBPyConnection, name: str) -> list[tuple[int, str, str]]:
+    """Number, name and fingerprint of each file that was applied; none to a new database."""
+    tables = [str(table) for (table,) in connection.execute(_TABLES).fetchall()]
+    if not tables:
+        return []
+    try:
+        return connection.execute(_APPLIED).fetchall()
+    except duckdb.CatalogException as cause:
+        shown = ", ".join(tables[:_SHOWN]) + (" and others" if len(tables) > _SHOWN else "")
+        message = (
+            f"store {name} is no store of gpuledger: it is a database with the tables {shown}; name the file "
+            "or the folder that gpuledger wrote"
+        )
+        raise StoreError(message) from cause
+    except duckdb.Error as cause:
+        message = f"store {name} is no store of gpuledger: its ledger of migrations cannot be read ({cause})"
+        raise StoreError(message) from cause
 
 
 def _check(migration: Migration | None, file: str, sha256: str, name: str) -> None:

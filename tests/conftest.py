@@ -43,14 +43,16 @@ def _new_stores_are_copies(tmp_path_factory: pytest.TempPathFactory) -> Iterator
     empty = tmp_path_factory.mktemp("empty") / "empty.duckdb"
     Store.open(empty).close()
 
-    def copied(connection: duckdb.DuckDBPyConnection, *, now_ms: int, name: str) -> int:
-        if not connection.execute("select 1 from duckdb_tables() limit 1").fetchall():
+    def copied(
+        connection: duckdb.DuckDBPyConnection, *, now_ms: int, name: str, existing: bool = False
+    ) -> int:
+        if not existing and not connection.execute("select 1 from duckdb_tables() limit 1").fetchall():
             [(database,)] = connection.execute("select current_database()").fetchall()
             connection.execute(f"attach '{empty}' as empty_store (read_only)")
             connection.execute(f'copy from database empty_store to "{database}"')
             connection.execute("detach empty_store")
             connection.execute("update schema_migration set applied_at_ms = ?", [now_ms])
-        return migrate(connection, now_ms=now_ms, name=name)
+        return migrate(connection, now_ms=now_ms, name=name, existing=existing)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(engine, "migrate", copied)

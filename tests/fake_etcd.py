@@ -335,7 +335,9 @@ class FakeEtcd:
         return revision < self._compacted
 
     def discovery(self, path: str) -> JsonObject | None:
-        """What `/apis/<group>`, `/apis/<group>/<version>` and `/api/v1` answer."""
+        """What `/apis/<group>`, `/apis/<group>/<version>`, `/api/v1` and `/version` answer."""
+        if path == "/version":
+            return {"major": "1", "minor": "33", "gitVersion": "v1.33.1"}
         seen = [at for at, resource in self._resources.items() if not resource.hidden]
         served = [(at.rsplit("/", 1)[0], at.rsplit("/", 1)[1]) for at in seen]
         names = [name for prefix, name in served if prefix == path]

@@ -44,6 +44,10 @@ class MemorySink:
         known.bodies = {said.uid: said.body for said in self.descriptions if said.uid in live}
         return known
 
+    def set_aside_of(self, cluster: str) -> list[SetAside]:  # noqa: ARG002 - it keeps one cluster only
+        """As the store's."""
+        return list(self.set_aside)
+
     def append(self, batch: Batch) -> int:
         """Keep a batch; whoever holds the lock while looking sees all of it or nothing, as in the store."""
         with self.lock:

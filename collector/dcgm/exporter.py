@@ -15,7 +15,7 @@ from typing import Final
 
 import msgspec
 
-from collector.dcgm.exposition import readings
+from collector.dcgm.exposition import cut_in, readings
 from collector.dcgm.health import of_answer
 from collector.dcgm.samples import (
     BAD_LINE,
@@ -32,6 +32,9 @@ from domain.errors import RecordingError
 from domain.gpu_fault import HealthReading
 from domain.window import CLOCK_SKEW_MS, MS_PER_SECOND, instant_of_seconds
 
+CUT_LINE: Final = "a last line without its end: its number may be cut"
+CUT_ANSWER: Final = "the answer was cut in the middle of a line"
+CUT_SCRAPE: Final = "a scrape whose answer is not all there: the file ends within it"
 _MARK: Final = b"#scrape "
 _OK: Final = 200
 
@@ -101,8 +104,10 @@ def read_file(path: Path, *, step_ms: int | None, single_at_ms: int) -> Scraped:
     """
     The samples of a recording of one exporter, or of one answer of it.
 
+    Of a lone answer that was cut its whole lines count; one of several failed, as it does on the line.
+
     Args:
-        path: the file; compressed as `.gz` or `.xz`, or not.
+        path: the file; compressed as `.gz`, `.xz` or `.zst`, or not.
         step_ms: how far apart the scrapes were meant to be; None takes the median of what they were.
         single_at_ms: when a file without `#scrape` lines was read.
 
@@ -113,6 +118,11 @@ def read_file(path: Path, *, step_ms: int | None, single_at_ms: int) -> Scraped:
     data = file.whole()
     gathered = Gathered(node=path.name.partition(".")[0])
     if not data.startswith(_MARK):
+        broken = file.because
+        if cut := cut_in(data):
+            broken = broken or f"{path.name}: {cut}"
+            data = data[: data.rfind(b"\n") + 1]
+            gathered.set_aside[CUT_LINE] += 1
         text = data.decode(errors="replace")
         take_answer(gathered, text, single_at_ms)
         return Scraped(
@@ -122,19 +132,23 @@ def read_file(path: Path, *, step_ms: int | None, single_at_ms: int) -> Scraped:
             until_ms=single_at_ms,
             answers=1,
             failed=Counter(),
-            broken=file.because,
+            broken=broken,
         )
     instants: list[int] = []
     failed: Counter[str] = Counter()
-    before: list[tuple[int, str, float]] = []
+    before: list[tuple[int, str, float]] | None = []
+    scrapes = _Scrapes(data, path)
     health: list[HealthReading] = []
-    for head, body in _scrapes(data, path):
+    for head, body in scrapes:
         at_ms = round(head.t * MS_PER_SECOND)
         instants.append(at_ms)
         if head.status != _OK:
             failed[head.error or f"status {head.status}"] += 1
+        elif (before is None) if head.same else cut_in(body):
+            before = None
+            failed[CUT_ANSWER] += 1
         elif head.same:
-            for series, name, value in before:
+            for series, name, value in before or ():
                 gathered.add(series, name, at_ms, value)
         else:
             text = body.decode(errors="replace")
@@ -143,6 +157,11 @@ def read_file(path: Path, *, step_ms: int | None, single_at_ms: int) -> Scraped:
     if not instants:
         message = f"{path}: no scrape can be read; expected lines #scrape before answers"
         raise RecordingError(message)
+    broken = file.because
+    if left := len(data) - scrapes.place:
+        where = f"of the scrape at byte {scrapes.place:,} only {left:,} bytes are left"
+        broken = broken or f"{path.name} is cut off: {where}"
+        gathered.set_aside[CUT_SCRAPE] += 1
     found_ms = step_ms or _step_ms(instants)
     return Scraped(
         samples=gathered.samples(found_ms),
@@ -150,35 +169,48 @@ def read_file(path: Path, *, step_ms: int | None, single_at_ms: int) -> Scraped:
         until_ms=instants[-1] + found_ms,
         answers=len(instants) - failed.total(),
         failed=failed,
-        broken=file.because,
+        broken=broken,
         health=tuple(health),
     )
 
 
-def _scrapes(data: bytes, path: Path) -> Iterator[tuple[Scrape, bytes]]:
-    """Heads with their answers; what a broken end of the file cut off is left out."""
-    place = 0
-    while place < len(data):
-        end = data.find(b"\n", place)
-        line = data[place : end if end >= 0 else len(data)]
-        try:
-            head = _HEAD.decode(line.removeprefix(_MARK))
-        except UNREADABLE as cause:
-            if end < 0:
+class _Scrapes:
+    """Heads with their answers; `place` is where the last whole one ends."""
+
+    def __init__(self, data: bytes, path: Path) -> None:
+        self.place = 0
+        self._data = data
+        self._path = path
+
+    def __iter__(self) -> Iterator[tuple[Scrape, bytes]]:
+        data = self._data
+        while self.place < len(data):
+            end = data.find(b"\n", self.place)
+            line = data[self.place : end if end >= 0 else len(data)]
+            head = self._head(line, is_last=end < 0)
+            if head is None:
                 return
-            message = f"{path}: {line[:100]!r} at byte {place}: expected #scrape and a JSON object"
+            begin = len(data) if end < 0 else end + 1
+            size = 0 if head.same or head.status != _OK else head.size
+            if begin + size > len(data):
+                return
+            self.place = begin + size
+            yield head, data[begin : begin + size]
+
+    def _head(self, line: bytes, *, is_last: bool) -> Scrape | None:
+        """What a line says of the answer after it; None where the file ends within it."""
+        where = f"{self._path}: {line[:100]!r} at byte {self.place}"
+        try:
+            head: Scrape = _HEAD.decode(line.removeprefix(_MARK))
+        except UNREADABLE as cause:
+            if is_last:
+                return None
+            message = f"{where}: expected #scrape and a JSON object"
             raise RecordingError(message) from cause
         if head.size < 0 or instant_of_seconds(head.t) is None:
-            message = (
-                f"{path}: {line[:100]!r} at byte {place}: expected an instant as t, and bytes of 0 or more"
-            )
+            message = f"{where}: expected an instant as t, and bytes of 0 or more"
             raise RecordingError(message)
-        place = len(data) if end < 0 else end + 1
-        size = 0 if head.same or head.status != _OK else head.size
-        if place + size > len(data):
-            return
-        yield head, data[place : place + size]
-        place += size
+        return head
 
 
 def _step_ms(instants: list[int]) -> int:

@@ -13,6 +13,7 @@ from zlib import crc32
 
 import aiohttp
 
+from collector.dcgm.exposition import cut_in
 from domain.window import Clock
 
 _PATH: Final = "/metrics"
@@ -177,9 +178,7 @@ class _Round:
             because = f"it took longer than {self._pace.seconds:g} s"
         except (aiohttp.ClientError, ValueError, OSError) as cause:
             because = str(cause) or type(cause).__name__
-        # The format ends each line so, the last one too: of a number cut short nobody sees that it was.
-        if not because and body and not body.endswith(b"\n"):
-            because = f"it was cut after {len(body):,} bytes, in the middle of a line"
+        because = because or cut_in(body)
         if because:
             return Scraped(exporter, at_ms, error=f"exporter at {url} gave no answer: {because}")
         return Scraped(exporter, at_ms, text=body.decode(errors="replace"))

@@ -28,6 +28,20 @@ class Reading(NamedTuple):
     at_ms: int | None
 
 
+def cut_in(body: bytes | bytearray) -> str:
+    r"""
+    Why the end of an answer cannot be believed; empty where it can.
+
+    The format ends each line, the last one too: of a number cut short nobody sees that it was.
+
+    >>> cut_in(b"DCGM_FI_DEV_GPU_UTIL{} 1"), cut_in(b"DCGM_FI_DEV_GPU_UTIL{} 17\n")
+    ('it was cut after 24 bytes, in the middle of a line', '')
+    """
+    if not body or body.endswith(b"\n"):
+        return ""
+    return f"it was cut after {len(body):,} bytes, in the middle of a line"
+
+
 def readings(text: str, wanted: Callable[[str], bool], refuse: Callable[[str], None]) -> Iterator[Reading]:
     """
     The lines of the wanted families, in the order of the text; `labels` as they are written.

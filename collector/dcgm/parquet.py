@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import Final
 
 import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from collector.dcgm.answers import Part
 from collector.dcgm.samples import Samples
@@ -25,6 +27,10 @@ from domain.errors import RecordingError
 from domain.gpu_sample import HIGHEST, Device, Field
 from domain.window import MS_PER_HOUR, is_instant
 
+# What the reader raises for a file that is none, or broken.
+_NO_PARQUET: Final = (
+    OSError, UnicodeDecodeError, pa.ArrowException, pl.exceptions.PolarsError, pl.exceptions.PanicException,
+)  # fmt: skip
 NO_ACTIVITY: Final = "an activity that is no share from 0 to 1"
 NOWHERE: Final = "a row without at_ms, node or uuid"
 NO_MEMORY: Final = "memory that is no amount in MiB"
@@ -68,8 +74,11 @@ def read_parquet(path: Path, *, source: str, step_ms: int | None = None) -> Iter
 
 def _rows(path: Path) -> pl.DataFrame:
     try:
-        rows = pl.read_parquet(path)
-    except (OSError, pl.exceptions.PolarsError) as cause:
+        # Polars ends the process where a damaged page tells a length that is none.
+        table = pq.read_table(path, read_dictionary=list(_TEXTS))
+        table.validate(full=True)  # texts that are none, among others
+        rows = pl.DataFrame(table)
+    except _NO_PARQUET as cause:
         message = f"{path}: cannot be read as Parquet ({cause}); expected a file of GPU samples"
         raise RecordingError(message) from cause
     missing = [name for name in _WANTED if name not in rows.columns]

@@ -1,6 +1,7 @@
 """What a site writes of its own table of jobs: which column is what, and how its stamps and states read."""
 
 import difflib
+import math
 from collections.abc import Iterable
 from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar
 from zoneinfo import ZoneInfo
@@ -84,6 +85,15 @@ class Layout(msgspec.Struct, Generic[_ColumnsOf], forbid_unknown_fields=True, kw
         """What numbers count from."""
         return instant_ms(self.time.origin, self.zone) or 0
 
+    @property
+    def separator(self) -> str | None:
+        """What separates fields; None where it is to be found out. ValueError: it can be none."""
+        given = self.delimiter
+        if given is not None and (len(given) != 1 or given in '"\r\n\0'):
+            message = f"delimiter = {given[:20]!r}: expected one character, such as ; or |"
+            raise ValueError(message)
+        return given
+
 
 AnyLayout: TypeAlias = Layout[Any]
 
@@ -117,7 +127,7 @@ def mapping_of(written: object, *, name: str) -> TableMapping:
     """
     try:
         mapping = msgspec.convert(written, TableMapping)
-        _ = (mapping.zone, mapping.origin_ms)
+        _ = (mapping.zone, mapping.origin_ms, mapping.separator)
     except (msgspec.ValidationError, ValueError) as cause:
         message = (
             f"{name}: {cause}; expected columns (with submit, and start or wait), and where they differ"
@@ -131,7 +141,7 @@ def mapping_of(written: object, *, name: str) -> TableMapping:
             "starts_when_submitted: true for a table that tells no waits"
         )
         raise SettingsError(message)
-    if not mapping.share_of > 0:
+    if not 0 < mapping.share_of < math.inf:
         message = f"{name}, share_of = {mapping.share_of}: expected how many make a GPU, for example 1000"
         raise SettingsError(message)
     return mapping

@@ -1,19 +1,23 @@
 """
 Records of tables with columns of a site's own, CSV or Parquet, and what their fields say.
 
-A CSV is read record by record, so that one that is cut off or has too many fields is set aside alone;
-of a Parquet file only the columns that are mapped are read, a piece at a time.
+A CSV is read record by record, so that one that is cut off or has too many fields is set aside alone:
+a quote that is never closed costs its own line, and not those after it. Of a Parquet file only the
+columns that are mapped are read, a piece at a time.
 """
 
 import csv
 import math
-from collections.abc import Iterable, Iterator, Mapping
-from datetime import date, datetime, timedelta
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from collector.imports.mapping import UNITS_MS, AnyLayout, check_columns
 from collector.imports.row import Aside
@@ -24,9 +28,14 @@ from domain.window import MS_PER_SECOND
 RAGGED: Final = "another number of fields than there are columns"
 BROKEN: Final = "a record that is no CSV"
 NO_STAMP: Final = "a stamp or length that is none"
+NO_END: Final = "the last line has no end: its last field may be cut; end it with a newline if it is whole"
 _PIECE_ROWS: Final = 20_000
 _MOST_SAMPLE: Final = 300
 _MOST_FIELD: Final = 1 << 20
+# What the readers raise for a file that is none, or broken: also at names of columns, and in the middle.
+_NO_PARQUET: Final = (
+    OSError, UnicodeDecodeError, pa.ArrowException, pl.exceptions.PolarsError, pl.exceptions.PanicException,
+)  # fmt: skip
 Values: TypeAlias = Mapping[str, Any]
 
 
@@ -42,9 +51,19 @@ class Record(NamedTuple):
         return Aside(line=self.line, because=because, sample=told[:_MOST_SAMPLE])
 
 
-def csv_records(lines: Iterable[bytes], layout: AnyLayout, *, name: str) -> Iterator[Record | Aside]:
+def csv_records(
+    lines: Iterable[bytes], layout: AnyLayout, *, name: str, is_open: Callable[[], bool] = lambda: False
+) -> Iterator[Record | Aside]:
     """
     The records of a CSV.
+
+    Args:
+        lines: of the file, without their ends.
+        layout: which columns are read.
+        name: of the file, for messages.
+        is_open: whether the line that was given last has no end. The last line of a CSV may have none
+            (RFC 4180, 2.2), and of one that was cut in its last field nobody sees it: so that line
+            counts only where its last field is not read.
 
     Raises:
         RecordingError: it is empty, or a column that is mapped is not there.
@@ -52,29 +71,99 @@ def csv_records(lines: Iterable[bytes], layout: AnyLayout, *, name: str) -> Iter
     csv.field_size_limit(_MOST_FIELD)
     texts = (raw.decode("utf-8-sig" if first else "utf-8", "replace") for first, raw in _firsts(lines))
     # A NUL byte ends the csv module's reading; it stands for nothing.
-    cleaned = (text.replace("\0", "").rstrip("\r") + "\n" for text in texts)
-    head = next(cleaned, "")
-    delimiter = layout.delimiter or _delimiter(head, layout)
-    header = next(csv.reader([head], delimiter=delimiter), [])
+    source = _Again(text.replace("\0", "").rstrip("\r") + "\n" for text in texts)
+    head = next(source, "")
+    try:
+        delimiter = layout.separator or _delimiter(head, layout)
+        header = next(csv.reader([head], delimiter=delimiter), [])
+    except csv.Error as cause:
+        message = f"{name}: the first line is no CSV ({cause}): {head[:120]!r}; expected names of columns"
+        raise RecordingError(message) from cause
     check_columns(layout, header, name=name)
     places = {thing: header.index(column) for thing, column in layout.columns_used().items()}
-    reader = csv.reader(cleaned, delimiter=delimiter)
-    number = 1
+    ends_unread = len(header) - 1 not in places.values()
+    reader = csv.reader(source, delimiter=delimiter, strict=True)
     while True:
-        number = reader.line_num + 2
+        number = source.begin()
+        because = RAGGED
         try:
             record = next(reader, None)
         except csv.Error:
-            yield Aside(line=number, because=BROKEN)
-            continue
+            because = BROKEN
+            record = _alone(source.first, delimiter)
         if record is None:
             return
         if not record:
             continue  # an empty line
+        if any(len(_alone(line, delimiter)) == len(header) for line in source.others):
+            # A quote that was never closed swallowed records up to the next one.
+            record, because = [], BROKEN
         if len(record) != len(header):
-            yield Aside(line=number, because=RAGGED, sample=delimiter.join(record)[:_MOST_SAMPLE])
+            source.again()
+            yield Aside(line=number, because=because, sample=source.first.rstrip("\n")[:_MOST_SAMPLE])
+            continue
+        if because == BROKEN:
+            source.again()
+        if source.is_read and is_open() and not ends_unread:
+            yield Aside(line=number, because=NO_END, sample=source.first.rstrip("\n")[:_MOST_SAMPLE])
             continue
         yield Record(number, {thing: record[place] for thing, place in places.items()})
+
+
+class _Again:
+    """Lines of which those after the first of a record may be read again, if it was none."""
+
+    def __init__(self, lines: Iterator[str]) -> None:
+        self._lines = lines
+        self._waiting: deque[str] = deque()
+        self._taken: list[str] = []
+        self._number = 0
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        line = self._waiting.popleft() if self._waiting else next(self._lines)
+        self._taken.append(line)
+        return line
+
+    def begin(self) -> int:
+        """A record begins here; gives the number of its first line."""
+        self._number += len(self._taken)
+        self._taken.clear()
+        return self._number + 1
+
+    @property
+    def first(self) -> str:
+        """The first line of the record."""
+        return self._taken[0] if self._taken else ""
+
+    @property
+    def others(self) -> list[str]:
+        """Its further lines."""
+        return self._taken[1:]
+
+    @property
+    def is_read(self) -> bool:
+        """Whether no line waits to be read again."""
+        return not self._waiting
+
+    def again(self) -> None:
+        """Read all lines of the record but its first one again."""
+        self._waiting.extendleft(reversed(self._taken[1:]))
+        del self._taken[1:]
+
+
+def _alone(line: str, delimiter: str) -> list[str]:
+    """The fields of a line by itself, where blanks or letters beside quotes are its only fault."""
+    if line.count('"') % 2:
+        return [line]
+    try:
+        record = next(csv.reader([line], delimiter=delimiter), [])
+    except csv.Error:
+        return [line]
+    is_closed = not any("\n" in field for field in record)
+    return record if is_closed else [line]
 
 
 def parquet_records(path: Path, layout: AnyLayout) -> Iterator[Record]:
@@ -87,7 +176,7 @@ def parquet_records(path: Path, layout: AnyLayout) -> Iterator[Record]:
     used = layout.columns_used()
     number = 0
     for piece in _parquet_pieces(path, layout):
-        columns = {thing: piece[column].to_list() for thing, column in used.items()}
+        columns = {thing: _values(piece[column]) for thing, column in used.items()}
         things = tuple(columns)
         for values in zip(*columns.values(), strict=True):
             number += 1
@@ -98,12 +187,36 @@ def _parquet_pieces(path: Path, layout: AnyLayout) -> Iterator[pl.DataFrame]:
     """The columns of a Parquet file that are mapped, some rows at a time."""
     columns = sorted(set(layout.columns_used().values()))
     try:
-        frame = pl.scan_parquet(path)
-        check_columns(layout, frame.collect_schema().names(), name=path.name)
-        yield from frame.select(columns).collect_batches(chunk_size=_PIECE_ROWS, maintain_order=True)
-    except (OSError, pl.exceptions.PolarsError) as cause:
+        schema = pq.read_schema(path)
+        check_columns(layout, schema.names, name=path.name)
+        # Polars ends the process where a damaged page tells a length that is none.
+        for batch in pq.ParquetFile(path).iter_batches(batch_size=_PIECE_ROWS, columns=columns):
+            table = pa.Table.from_batches([batch])
+            table.validate(full=True)  # texts that are none, among others
+            plain = pa.schema([field.with_type(_plain(field.type)) for field in table.schema])
+            yield pl.DataFrame(table if plain == table.schema else table.cast(plain, safe=False))
+    except _NO_PARQUET as cause:
         message = f"{path}: cannot be read as Parquet ({cause}); expected a table with columns"
         raise RecordingError(message) from cause
+
+
+def _plain(given: pa.DataType) -> pa.DataType:
+    """
+    The type as which a column is read: Polars knows no zone such as +05:30, and no decimal so long.
+
+    >>> _plain(pa.timestamp("us", tz="+05:30")), _plain(pa.decimal256(60, 10)), _plain(pa.int8())
+    (TimestampType(timestamp[us, tz=UTC]), DataType(double), DataType(int8))
+    """
+    if pa.types.is_timestamp(given) and given.tz is not None and given.tz[:1] in {"+", "-"}:
+        return pa.timestamp(given.unit, tz="UTC")
+    return pa.float64() if pa.types.is_decimal256(given) else given
+
+
+def _values(column: pl.Series) -> list[Any]:
+    """The values of a column; texts that were written without saying that they are some are texts too."""
+    if column.dtype == pl.Binary:
+        return [None if value is None else value.decode("utf-8", "replace") for value in column]
+    return column.to_list()
 
 
 def _firsts(lines: Iterable[bytes]) -> Iterator[tuple[bool, bytes]]:
@@ -141,7 +254,7 @@ def instant(value: Any, layout: AnyLayout) -> int | None:
         except ValueError:
             return instant_ms(text, layout.zone)
     else:
-        told = float(value)
+        told = _as_number(value)
     if told < 0:
         return None  # tables write -1 for what they do not know
     return epoch_ms(told, scale=UNITS_MS[layout.time.unit], origin_ms=layout.origin_ms)
@@ -158,9 +271,11 @@ def length(value: Any, layout: AnyLayout) -> float | None:
         return None
     if isinstance(value, timedelta):
         return value.total_seconds()
+    if isinstance(value, time):
+        return length_seconds(value.isoformat())
     if isinstance(value, str) and ":" in value:
         return length_seconds(value)
-    return _finite(float(value) * UNITS_MS[layout.time.length] / MS_PER_SECOND)
+    return _finite(_as_number(value) * UNITS_MS[layout.time.length] / MS_PER_SECOND)
 
 
 def number(value: Any) -> float | None:
@@ -169,9 +284,8 @@ def number(value: Any) -> float | None:
 
     Raises:
         ValueError: it is no number, or no finite one.
-        TypeError: it is not even a text.
     """
-    return None if is_nothing(value) else _finite(float(value))
+    return None if is_nothing(value) else _finite(_as_number(value))
 
 
 def text(value: Any) -> str:
@@ -190,6 +304,15 @@ def is_nothing(value: Any) -> bool:
     if isinstance(value, str):
         return value.strip().lower() in NO_INSTANT
     return isinstance(value, float | Decimal) and math.isnan(value)
+
+
+def _as_number(value: Any) -> float:
+    """A value of any type that a table may have, as a number; ValueError where it is none."""
+    try:
+        return float(value)
+    except TypeError as cause:
+        message = f"{value!r:.80}: expected a number"
+        raise ValueError(message) from cause
 
 
 def _finite(told: float) -> float:

@@ -23,7 +23,8 @@ NO_STAMP: Final = "a stamp that is none"
 ENDS_WITHIN: Final = "the document ends within its list of jobs"
 _MOST_SAMPLE: Final = 300
 # NO_VAL and INFINITE of slurm.h: no instant.
-_NO_VALUES: Final = frozenset({0, 0xFFFFFFFE, 0xFFFFFFFF, 0xFFFFFFFFFFFFFFFE, 0xFFFFFFFFFFFFFFFF})
+_UNKNOWN: Final = frozenset({0xFFFFFFFE, 0xFFFFFFFF, 0xFFFFFFFFFFFFFFFE, 0xFFFFFFFFFFFFFFFF})
+_NO_VALUES: Final = _UNKNOWN | {0}
 
 
 class _Optional(msgspec.Struct):
@@ -72,7 +73,10 @@ class _Het(msgspec.Struct):
 
 
 class _Signal(msgspec.Struct):
-    id: _Number = 0
+    """The parsers up to Slurm 23.02 call it `signal_id`."""
+
+    id: _Number = None
+    signal_id: _Number = None
 
 
 class _Exit(msgspec.Struct):
@@ -175,7 +179,7 @@ def _job_id(job: _Job) -> str:
         if job.array.task:
             return f"{array}_[{job.array.task}]"
         task = _number(job.array.task_id)
-        if task is not None:
+        if task is not None and task not in _UNKNOWN:
             return f"{array}_{int(task)}"
     if job.het is not None and (first := int(_number(job.het.job_id) or 0)):
         return f"{first}+{int(_number(job.het.job_offset) or 0)}"
@@ -185,7 +189,9 @@ def _job_id(job: _Job) -> str:
 def _exit_code(told: _Exit | None) -> str:
     if told is None:
         return ""
-    signal = told.signal.id if told.signal is not None else 0
+    signal = (
+        None if told.signal is None else told.signal.signal_id if told.signal.id is None else told.signal.id
+    )
     return f"{int(_number(told.return_code) or 0)}:{int(_number(signal) or 0)}"
 
 

@@ -44,7 +44,7 @@ _CODES: Final = {
     "TO": "TIMEOUT",
 }  # fmt: skip
 _NUMBER: Final = re.compile(
-    r"(?P<job>\d{1,12})(?:_(?:(?P<index>\d{1,9})|\[(?P<indices>[\d,\-:]+)(?P<cut>,?\.\.\.)?(?:%\d+)?\]))?"
+    r"(?P<job>\d{1,12})(?:_(?:(?P<index>\d{1,9})|\[(?P<indices>0[xX][\da-fA-F]{1,1000001}|[\d,\-:]+)(?P<cut>,?\.\.\.)?(?:%\d+)?\]))?"
     r"(?P<part>\+\d{1,6})?(?P<step>\.\S+)?"
 )
 # Slurm's MaxArraySize is at most 4,000,001; a row of so many pending jobs would be mostly itself.
@@ -110,8 +110,23 @@ def job_number(text: str) -> JobNumber | None:
 
 
 def _indices(text: str) -> Iterator[int]:
-    """The numbers of `0-15:4,20`; ValueError where it is none, or too many."""
+    """
+    The numbers of `0-15:4,20`; ValueError where it is none, or too many.
+
+    Slurm's database has them as a mask, of which the lowest bit is index 0: its documents may tell it so.
+
+    >>> list(_indices("0-8:4,20")), list(_indices("0x2E"))
+    ([0, 4, 8, 20], [1, 2, 3, 5])
+    """
     given = 0
+    if text[:2].lower() == "0x":
+        mask = bin(int(text, 16))[:1:-1]
+        found_at = [index for index, bit in enumerate(mask) if bit == "1"]
+        if len(found_at) > MOST_OF_AN_ARRAY:
+            message = f"{len(found_at)} jobs: expected at most {MOST_OF_AN_ARRAY}"
+            raise ValueError(message)
+        yield from found_at
+        return
     for item in text.split(","):
         span, _, step = item.partition(":")
         first, dash, last = span.partition("-")

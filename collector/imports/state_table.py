@@ -4,7 +4,7 @@ Tables of what a site counted in its queues, for example once a minute: jobs and
 Such counts are somebody else's measurements. No workload can be made of them.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Final, TypeAlias
@@ -92,7 +92,7 @@ def state_mapping_of(written: object, *, name: str) -> StateMapping:
     """
     try:
         mapping = msgspec.convert(written, StateMapping)
-        _ = (mapping.zone, mapping.origin_ms)
+        _ = (mapping.zone, mapping.origin_ms, mapping.separator)
         step_ms = mapping.step_ms
     except (msgspec.ValidationError, ValueError, ProductError) as cause:
         message = (
@@ -109,14 +109,16 @@ def state_mapping_of(written: object, *, name: str) -> StateMapping:
     return mapping
 
 
-def read_state_csv(lines: Iterable[bytes], mapping: StateMapping, *, name: str) -> Iterator[StateRead]:
+def read_state_csv(
+    lines: Iterable[bytes], mapping: StateMapping, *, name: str, is_open: Callable[[], bool] = lambda: False
+) -> Iterator[StateRead]:
     """
-    The rows of a CSV.
+    The rows of a CSV; `is_open` as for its records.
 
     Raises:
         RecordingError: it is empty, or a column that is mapped is not there.
     """
-    for record in csv_records(lines, mapping, name=name):
+    for record in csv_records(lines, mapping, name=name, is_open=is_open):
         yield record if isinstance(record, Aside) else _read(record, mapping)
 
 

@@ -95,10 +95,10 @@ def _start(log: Log, first: float, name: str) -> None:
     if log.started_ms is not None:
         return
     written = log.header.get("UnixStartTime", "")
-    told = written.split(" ")[0]
-    if told.isdecimal() and int(told) > 0:
-        log.started_ms = epoch_ms(int(told), scale=MS_PER_SECOND)
-    elif first >= _SURELY_EPOCH:
+    log.started_ms = _epoch_of(written.split(" ")[0])
+    if log.started_ms is not None:
+        return
+    if first >= _SURELY_EPOCH:
         log.started_ms = 0
     else:
         found = ", ".join(log.header) or "no header"
@@ -107,6 +107,14 @@ def _start(log: Log, first: float, name: str) -> None:
             says = f"UnixStartTime {written!r} in its header; expected seconds since 1970, more than 0"
         message = f"{name}: {says}, give it with --start"
         raise RecordingError(message)
+
+
+def _epoch_of(told: str) -> int | None:
+    """The instant of seconds since 1970; None for what is none, or one that no calendar of ours has."""
+    try:
+        return epoch_ms(int(told), scale=MS_PER_SECOND) if told.isdecimal() and told.strip("0") else None
+    except (ValueError, OverflowError):
+        return None
 
 
 def _numbers(line: str) -> list[float] | None:

@@ -1,6 +1,6 @@
 """Tables of jobs with columns of a site's own: CSV, or Parquet."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -37,14 +37,16 @@ _MOST_COUNT: Final = 1_000_000_000
 NO_ID: Final = "no id"
 
 
-def read_csv(lines: Iterable[bytes], mapping: TableMapping, *, name: str) -> Iterator[Read]:
+def read_csv(
+    lines: Iterable[bytes], mapping: TableMapping, *, name: str, is_open: Callable[[], bool] = lambda: False
+) -> Iterator[Read]:
     """
-    The jobs of a CSV.
+    The jobs of a CSV; `is_open` as for its records.
 
     Raises:
         RecordingError: it is empty, or a column that is mapped is not there.
     """
-    for record in csv_records(lines, mapping, name=name):
+    for record in csv_records(lines, mapping, name=name, is_open=is_open):
         yield record if isinstance(record, Aside) else _read(record, mapping, name)
 
 

@@ -13,6 +13,7 @@ import typer
 from api.answers import SourceState
 from dashboard.shared.causes import explained
 from domain.errors import DataError, ProductError
+from domain.facts import ObjectKind
 from domain.gpu_sample import GPU_METRICS
 from domain.window import SystemClock
 from service import words
@@ -30,11 +31,19 @@ if TYPE_CHECKING:
 _PACKAGES = ("duckdb", "polars", "pyarrow", "streamlit", "kubernetes", "starlette", "prometheus-client")
 _LOW_BYTES = 1_000_000_000
 _SHOWN = 10
+# To be reached, and to answer.
+_SERVE_SECONDS = (3, 30)
 # What to do about a source that is silent.
 _STALE_KIND = "is `gpuledger serve` running, and does it reach the cluster?"
 _STALE = {
     GPU_METRICS: "is `gpuledger serve` running, and does dcgm-exporter run and give values on the nodes?"
 }
+
+
+# Kinds that come when somebody brings them.
+_NEVER_WATCHED = (ObjectKind.IMPORTED_JOB, ObjectKind.CHECKPOINT)
+# A cluster that is silent for so long may be gone for good.
+_GONE_SECONDS = 86_400
 
 
 def add_to(app: typer.Typer) -> None:
@@ -135,15 +144,11 @@ def _books(settings: Settings) -> Iterator[Finding]:
         yield Finding(Verdict.OK, f"serve (pid {serving.pid}) answers on {serving.url}")
         token = settings.token()
         headers = {"Authorization": f"Bearer {token}"} if token else {}
-        reply = requests.get(f"{serving.url}/api/v1/sources", headers=headers, timeout=(3, 30))
-        if reply.ok:
-            yield from source_findings(reply.json()["rows"], settings)
-            checks = requests.get(f"{serving.url}/api/v1/kueue-checks", headers=headers, timeout=(3, 30))
-            if checks.ok:
-                yield from kueue_findings(checks.json()["rows"])
-        else:
-            text = f"serve refuses its sources with status {reply.status_code}"
-            yield Finding(Verdict.WARNING, text, "set auth.token_file, so that the command line may ask")
+        try:
+            yield from _told_by_serve(serving.url, headers, settings)
+        except requests.RequestException as error:
+            text = f"serve does not tell its sources: {error}"
+            yield Finding(Verdict.WRONG, text, "look at its log; start it again if it hangs")
         return
     if not settings.store_file.exists():
         return
@@ -164,6 +169,18 @@ def _books(settings: Settings) -> Iterator[Finding]:
         store.close()
 
 
+def _told_by_serve(url: str, headers: dict[str, str], settings: Settings) -> Iterator[Finding]:
+    reply = requests.get(f"{url}/api/v1/sources", headers=headers, timeout=_SERVE_SECONDS)
+    if not reply.ok:
+        text = f"serve refuses its sources with status {reply.status_code}"
+        yield Finding(Verdict.WARNING, text, "set auth.token_file, so that the command line may ask")
+        return
+    yield from source_findings(reply.json()["rows"], settings)
+    checks = requests.get(f"{url}/api/v1/kueue-checks", headers=headers, timeout=_SERVE_SECONDS)
+    if checks.ok:
+        yield from kueue_findings(checks.json()["rows"])
+
+
 def _schema(store: "Store") -> Iterator[Finding]:
     from store.migrate import migrations
 
@@ -177,11 +194,9 @@ def source_findings(rows: list[dict[str, Any]], settings: Settings) -> Iterator[
             Verdict.WARNING, "nothing was read yet", "import a recording, or name a cluster in the settings"
         )
         return
-    # What was imported only is not expected to go on.
     gaps = [row for row in rows if row["kind"] == GAP]
     rows = [row for row in rows if row["kind"] != GAP]
-    live = {row["kind"]: bool(settings.clusters) for row in rows} | {GPU_METRICS: bool(settings.gpu_metrics)}
-    stale = [row for row in rows if row["stale"] and live[row["kind"]]]
+    stale, left = _late(rows, settings)
     # What the cluster does not serve has an error too, and there is nothing to miss.
     failing = [row for row in rows if row["last_error"] and row["state"] != SourceState.NOT_INSTALLED]
     read = [row for row in rows if row["seen_at"]]
@@ -194,7 +209,20 @@ def source_findings(rows: list[dict[str, Any]], settings: Settings) -> Iterator[
         yield Finding(Verdict.WARNING, f"{whose}: {row['last_error']}: {row['missing']}", row["remedy"])
     for row in stale[:_SHOWN]:
         text = f"{_name(row)} was last read {words.duration(row['lag_seconds'])} ago"
-        yield Finding(Verdict.WRONG, text, _STALE.get(row["kind"], _STALE_KIND))
+        remedy = _STALE.get(row["kind"], _STALE_KIND)
+        if row["kind"] != GPU_METRICS and row["lag_seconds"] > _GONE_SECONDS:
+            remedy += (
+                f" If cluster {row['cluster']} is gone for good, take it out of clusters in the settings,"
+                f" and give `gpuledger retire {row['cluster']}`"
+            )
+        yield Finding(Verdict.WRONG, text, remedy)
+    for cluster, lag_seconds in list(left.items())[:_SHOWN]:
+        text = f"cluster {cluster} is in no setting, and was last read {words.duration(lag_seconds)} ago"
+        remedy = (
+            f"if it is gone for good, or has another name now, give `gpuledger retire {cluster}`: else its"
+            " work runs and waits for ever; of a recording that was imported nothing more is expected"
+        )
+        yield Finding(Verdict.WARNING, text, remedy)
     causes = [(row, cause) for row in rows for cause in row["set_aside_causes"]]
     for row, cause in causes[:_SHOWN]:
         plain = explained(cause["because"])
@@ -203,6 +231,27 @@ def source_findings(rows: list[dict[str, Any]], settings: Settings) -> Iterator[
     if len(causes) > _SHOWN:
         text = f"{len(causes) - _SHOWN} more causes of things set aside"
         yield Finding(Verdict.WARNING, text, "the page Sources lists all of them")
+
+
+def _late(rows: list[dict[str, Any]], settings: Settings) -> tuple[list[dict[str, Any]], dict[str, float]]:
+    """
+    Sources that are late, and how late clusters are that were read once and are in no setting.
+
+    Where no cluster is in the settings, all of them were imported, and are not expected to go on.
+    """
+    watched = {cluster.name for cluster in settings.clusters}
+    measured = {one.cluster for one in settings.gpu_metrics}
+    late: list[dict[str, Any]] = []
+    left: dict[str, float] = {}
+    for row in rows:
+        cluster = row["cluster"]
+        if not row["stale"] or row["kind"] in _NEVER_WATCHED:
+            continue
+        if cluster in (measured if row["kind"] == GPU_METRICS else watched):
+            late.append(row)
+        elif watched and row["kind"] != GPU_METRICS and cluster not in watched:
+            left[cluster] = min(row["lag_seconds"], left.get(cluster, row["lag_seconds"]))
+    return late, left
 
 
 def _failing(rows: list[dict[str, Any]]) -> Iterator[Finding]:

@@ -1,22 +1,40 @@
-"""What `doctor` finds when it asks the clusters of the settings: credentials that end, and clocks."""
+"""What `doctor` finds when it asks the clusters of the settings: who answers, credentials, and clocks."""
 
 from collections.abc import Iterator, Sequence
 from email.utils import parsedate_to_datetime
 
+import msgspec
+
 from collector.decoding import UNREADABLE
-from collector.kube.client import Connection
+from collector.kube.client import Answer, Connection
 from collector.kube.credentials import SERVER_CERTIFICATE, Lifetime
+from collector.kube.refusal import refused
 from collector.live import uid_of_cluster
 from domain.errors import ProductError
 from domain.window import MS_PER_SECOND, Clock, format_instant, to_ms
-from service import words
+from service import features, words
 from service.cli.finding import Finding, Verdict
 from service.identity import of_settings, told_twice
 from service.settings import ClusterSettings
 
+_VERSION = "/version"
+_OK, _UNAUTHORIZED, _FORBIDDEN = 200, 401, 403
+_NOBODY = "system:anonymous"
+_SHOWN_BYTES = 80
+_RENEW = (
+    "put a new token or certificate into the kubeconfig (of a service account: kubectl create token NAME),"
+    " and check that it is of this cluster; a running serve takes it by itself"
+)
 # A header tells whole seconds, and the answer takes its time.
 _SKEW_SECONDS = 5
 _ASK_SECONDS = 5.0
+
+
+class _Version(msgspec.Struct, rename="camel"):
+    git_version: str
+
+
+_VERSION_TOLD = msgspec.json.Decoder(_Version)
 
 
 def findings(cluster: ClusterSettings, clock: Clock) -> Iterator[Finding]:
@@ -29,11 +47,13 @@ def findings(cluster: ClusterSettings, clock: Clock) -> Iterator[Finding]:
     try:
         for life in (*connection.lifetimes(), *connection.server_lifetimes()):
             yield from _of_lifetime(cluster.name, life, clock.now_ms())
-        answer = connection.get("/version", {}, read_seconds=_ASK_SECONDS)
+        answer = connection.get(_VERSION, {}, read_seconds=_ASK_SECONDS)
+        yield from _of_answer(cluster.name, answer)
         yield from _of_clock(cluster.name, answer.headers.get("date", ""), clock.now_ms())
     except ProductError as error:
-        remedy = "does the server of the kubeconfig answer from this machine?"
-        yield Finding(Verdict.WRONG, f"cluster {cluster.name}: {error}", remedy)
+        # Here it is asked once, and by a person.
+        text = str(error).removesuffix("; trying again")
+        yield Finding(Verdict.WRONG, f"cluster {cluster.name}: {text}", features.remedy("", text))
     finally:
         connection.close()
 
@@ -59,6 +79,38 @@ def _uid(cluster: ClusterSettings) -> str:
         return ""
     finally:
         connection.close()
+
+
+def _of_answer(cluster: str, answer: Answer) -> Iterator[Finding]:
+    """Whether it is an API server that answered, and takes us for somebody; nothing where all is well."""
+    if answer.status == _OK:
+        if _is_version(answer.body):
+            return
+        shown = answer.body[:_SHOWN_BYTES].decode(errors="replace").strip()
+        text = f"cluster {cluster}: what answers {_VERSION} is no API server: {shown!r}"
+        yield Finding(Verdict.WRONG, text, features.remedy("", text))
+        return
+    because = refused(f"GET {_VERSION}", answer.status, answer.body, answer.headers).because
+    text = f"cluster {cluster}: {because}"
+    if answer.status == _UNAUTHORIZED:
+        text, remedy = f"{text}: the token or certificate of the kubeconfig is refused", _RENEW
+        yield Finding(Verdict.WRONG, text, remedy)
+    elif answer.status == _FORBIDDEN and _NOBODY in because:
+        text = f"{text}: the server takes us for nobody, as the kubeconfig has no credentials that it accepts"
+        yield Finding(Verdict.WRONG, text, _RENEW)
+    elif answer.status == _FORBIDDEN:
+        # Kinds may be readable all the same, and the sources say so one by one.
+        remedy = "bind the account to system:public-info-viewer; the sources below say which kinds are read"
+        yield Finding(Verdict.WARNING, text, remedy)
+    else:
+        yield Finding(Verdict.WRONG, text, features.remedy("", because))
+
+
+def _is_version(body: bytes) -> bool:
+    try:
+        return bool(_VERSION_TOLD.decode(body).git_version)
+    except msgspec.DecodeError:
+        return False
 
 
 def _of_lifetime(cluster: str, life: Lifetime, now_ms: int) -> Iterator[Finding]:

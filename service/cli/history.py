@@ -69,7 +69,8 @@ def k8s(
     Take in recordings of Kubernetes clusters. Doing it again changes nothing.
 
     A folder holds, for each kind, the answer of a list (pods.list.json) and the lines of a watch
-    (pods.watch.ndjson); either may be compressed with gzip or xz.
+    (pods.watch.ndjson) with the instants of their receipt (pods.times, epoch seconds); each may be
+    compressed with gzip, xz or zstd. A file that is cut off is read as far as it goes.
     """
     if cluster is not None and len(paths) > 1:
         message = (
@@ -84,6 +85,7 @@ def k8s(
     names = [cluster or path.resolve().name for path in paths]
     # A recording's positions would be taken for those of the watches.
     unless_watched(names, {one.name for one in settings.clusters})
+    cut: list[str] = []
     with books_opened(given) as (store, books):
         for name, path in zip(names, paths, strict=True):
             with _progress(f"reading {path}") as advance:
@@ -93,6 +95,8 @@ def k8s(
             with _progress("keeping the books"):
                 recut = books.kept()["lives"]
             _print(name, summary, recut)
+            cut += [f"{path}: {because}" for because in summary.cut]
+    job_imports.fail_if((), cut)
 
 
 @_importer.command("prometheus")
@@ -139,7 +143,8 @@ def prometheus(  # noqa: PLR0913 (options of a command)
         parts = noting_silences(parts, silences, from_ms=parse_instant(start))
     with books_opened(Given(config=config, data_dir=data_dir)) as (store, books):
         with _progress("reading GPU metrics", "samples") as advance:
-            taken = keep_parts(store, cluster, parts, advance, now_ms=SystemClock().now_ms())
+            now_ms = SystemClock().now_ms()
+            taken = keep_parts(store, cluster, parts, advance, now_ms=now_ms, of_files=start is None)
         with _progress("keeping the books"):
             anew = books.kept()["activity"]
         _print_taken(cluster, taken, anew)
@@ -161,7 +166,7 @@ def dcgm(
     Take in what dcgm-exporters answered. Doing it again changes nothing.
 
     A file holds one answer, read when the file was written, or recorded scrapes: before each answer a
-    line #scrape {"t": SECONDS, "status": 200, "bytes": N}. It may be compressed with gzip or xz.
+    line #scrape {"t": SECONDS, "status": 200, "bytes": N}. It may be compressed with gzip, xz or zstd.
     """
     from service.gpu_metrics import keep_scrapes, scrape_files
 
@@ -199,7 +204,8 @@ def parquet(
         for file in files:
             with _progress("reading GPU metrics", "samples") as advance:
                 parts = read_parquet(file, source=f"parquet/{file.stem}", step_ms=step_ms)
-                taken = keep_parts(store, cluster, parts, advance, now_ms=SystemClock().now_ms())
+                now_ms = SystemClock().now_ms()
+                taken = keep_parts(store, cluster, parts, advance, now_ms=now_ms, of_files=True)
             with _progress("keeping the books"):
                 anew = books.refresh()
             _print_taken(cluster, taken, anew)

@@ -190,7 +190,7 @@ def _import(
                 )
             _print(summary, note)
             open_totals += [] if summary.closes else [path.name]
-            cut += [path.name] if summary.is_cut else []
+            cut += [summary.cut] if summary.is_cut else []
         remark("keeping the books ...")
         books.refresh()
     fail_if(open_totals, cut)
@@ -200,6 +200,10 @@ def fail_if(open_totals: Sequence[str], cut: Sequence[str]) -> None:
     """
     End the command where a file was not taken in as it is.
 
+    Args:
+        open_totals: names of files.
+        cut: sentences that say which file ends where before its end.
+
     Raises:
         DataError: the books of one of the files differ, or one of them is cut off.
     """
@@ -208,8 +212,8 @@ def fail_if(open_totals: Sequence[str], cut: Sequence[str]) -> None:
         told.append(f"{', '.join(open_totals)}: the books do not agree with the file's own totals, see above")
     if cut:
         told.append(
-            f"{', '.join(cut)}: cut off or broken, and read as far as it goes; copy or export it again, "
-            "and import it anew: what is known is not told twice"
+            f"{'; '.join(cut)}. All that comes before was taken in: copy or export what was cut again, and "
+            "import it anew, for what is known is not told twice"
         )
     if told:
         raise DataError("\n".join(told))

@@ -5,10 +5,13 @@ from typing import Annotated
 
 import typer
 
+from domain.errors import StoreError, StoreHeldError
 from service.cli.options import Config, DataDir, Given
 from service.running import found
 from service.settings import Settings
 
+# What is done to a store that is there; a backup of none would look like one. A rebuild makes one.
+_NEEDS_A_STORE = ("backup", "forget", "retire")
 # A rebuild of a long journal takes its time.
 _ANSWER_SECONDS = 3600.0
 
@@ -100,8 +103,46 @@ def _order(settings: Settings, order: str, argument: str) -> None:
     if found(settings.serve_file) is not None:
         typer.echo(give(settings.orders_dir, order, argument, seconds=_ANSWER_SECONDS))
         return
-    store = open_store(settings)
+    file = settings.store_file
+    if not file.exists() and order in _NEEDS_A_STORE:
+        message = f"{order}: there is no store {file}; name its folder with --data-dir, or in the settings"
+        raise StoreError(message)
+    if not file.exists() and order == "restore":
+        typer.echo(_restore_over(settings, Path(argument), None))
+        return
+    try:
+        store = open_store(settings)
+    except StoreHeldError:
+        raise
+    except StoreError as cause:
+        if order != "restore":
+            raise
+        typer.echo(_restore_over(settings, Path(argument), cause))
+        return
     try:
         typer.echo(Keeper(settings, store).handlers()[order](argument))
     finally:
         store.close()
+
+
+def _restore_over(settings: Settings, source: Path, cause: StoreError | None) -> str:
+    """
+    Put a backup in the place of a store that cannot be opened: that is what backups are for.
+
+    Without a `cause` there is none.
+    """
+    from service.backups import replace_broken
+    from service.keeping import Keeper
+    from service.recovery import backup_file, open_store
+
+    aside = settings.store.data_dir / "aside" / backup_file(settings).stem
+    replace_broken(source, settings, aside)
+    store = open_store(settings)
+    try:
+        again = Keeper(settings, store).forget_again()
+    finally:
+        store.close()
+    told = f"{source} is in place"
+    if cause is not None:
+        told += f"; what was there before could not be opened, and is in {aside} ({cause})"
+    return f"{told}; {again:,} names that were forgotten since were forgotten in it too" if again else told

@@ -59,7 +59,7 @@ def states(
                 summary, f"a row stands for {read.step}; stamps without a zone are read as {read.time.zone}"
             )
             open_totals += [] if summary.closes else [path.name]
-            cut += [path.name] if summary.is_cut else []
+            cut += [summary.cut] if summary.is_cut else []
     fail_if(open_totals, cut)
 
 

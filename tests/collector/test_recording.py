@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -35,6 +36,10 @@ def write(path: Path, text: str) -> None:
     path.write_bytes(gzip.compress(text.encode(), mtime=0))
 
 
+def zstd(data: bytes) -> bytes:
+    return bytes(pa.compress(data, codec="zstd", asbytes=True))
+
+
 def pods(count: int) -> list[Line]:
     return [(number, "ADDED", pod(f"p{number}", number + 2)) for number in range(count)]
 
@@ -56,13 +61,15 @@ def test_streams_are_merged_by_their_times_and_lists_come_first(tmp_path: Path) 
     ]
 
 
-@pytest.mark.parametrize("suffix", ["", ".gz", ".xz"])
+@pytest.mark.parametrize("suffix", ["", ".gz", ".xz", ".zst"])
 def test_a_stream_may_be_plain_or_compressed(tmp_path: Path, suffix: str) -> None:
     record(tmp_path, "pods", pods(3))
     packed = tmp_path / "pods.watch.ndjson.gz"
     text = gzip.decompress(packed.read_bytes())
     packed.unlink()
-    packs: dict[str, Callable[[bytes], bytes]] = {"": bytes, ".gz": gzip.compress, ".xz": lzma.compress}
+    packs: dict[str, Callable[[bytes], bytes]] = {
+        "": bytes, ".gz": gzip.compress, ".xz": lzma.compress, ".zst": zstd,
+    }  # fmt: skip
     (tmp_path / f"pods.watch.ndjson{suffix}").write_bytes(packs[suffix](text))
     sink = MemorySink()
     summary = import_recording(tmp_path, "c", sink)
@@ -131,6 +138,88 @@ def test_a_truncated_list_is_set_aside_and_its_stream_is_read(tmp_path: Path) ->
     import_recording(tmp_path, "c", sink)
     assert created(sink) == ["p0", "p1"]
     assert len(sink.set_aside) == 1
+
+
+def cut_at_the_end(folder: Path, name: str) -> None:
+    path = folder / name
+    path.write_bytes(path.read_bytes()[:-12])
+
+
+def spoilt(folder: Path) -> None:
+    """A recording with all that can be set aside: broken lines, alike ones too, a bad list, a cut stream."""
+    broken = {"metadata": {"uid": "x", "name": "x", "resourceVersion": 7}, "spec": 5}
+    record(folder, "pods", [*pods(60), (60, "ADDED", broken), (61, "MODIFIED", {"spec": 5})])
+    text = gzip.decompress((folder / "pods.watch.ndjson.gz").read_bytes()).decode().splitlines()
+    text[5:5] = ["not JSON", "not JSON", '{"type": "ADDED"}']
+    text[30] = '{"type": "ERROR", "object": {"code": 410, "reason": "Expired", "message": "too old"}}'
+    write(folder / "pods.watch.ndjson.gz", "\n".join(text) + "\n")
+    times = [f"{at(number) / 1000:.3f}" for number in range(63)]
+    times[6] = times[5]
+    times[20] = "soon"
+    write(folder / "pods.times.gz", "\n".join(times) + "\n")
+    record(folder, "nodes", [], kind="Node")
+    write(folder / "nodes.list.json.gz", '{"kind": "NodeList", "apiVersion": "v1", "items": [{')
+
+
+def test_a_recording_read_again_sets_nothing_aside_again_and_a_whole_copy_adds_the_rest(
+    tmp_path: Path,
+) -> None:
+    spoilt(tmp_path)
+    whole = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    cut_at_the_end(tmp_path, "pods.times.gz")
+    again, once = MemorySink(), MemorySink()
+    first = import_recording(tmp_path, "c", again)
+    kept, marks = list(again.set_aside), dict(again.marks)
+    assert [mark.restarts for mark in marks.values()] == [1]
+    assert sum(one.count for one in kept) > 5
+    assert import_recording(tmp_path, "c", again).cut == first.cut
+    assert (again.set_aside, again.marks) == (kept, marks)
+    for name, data in whole.items():
+        (tmp_path / name).write_bytes(data)
+    import_recording(tmp_path, "c", once)
+    for _ in range(2):
+        import_recording(tmp_path, "c", again)
+    # But for what the cut itself set aside.
+    assert [one for one in again.set_aside if "pods.times.gz is cut off" not in one.because] == once.set_aside
+
+
+def test_the_summary_says_what_was_cut_and_where(tmp_path: Path) -> None:
+    record(tmp_path, "pods", pods(3))
+    assert import_recording(tmp_path, "c", MemorySink()).cut == ()
+    cut_at_the_end(tmp_path, "pods.watch.ndjson.gz")
+    size = (tmp_path / "pods.watch.ndjson.gz").stat().st_size
+    [watch] = import_recording(tmp_path, "c", MemorySink()).cut
+    assert watch.startswith(f"pods.watch.ndjson.gz is cut off or broken at byte {size:,}, after ")
+    write(tmp_path / "pods.list.json.gz", '{"kind": "PodList", "apiVersion": "v1", "items": [{')
+    [listed, _] = import_recording(tmp_path, "c", MemorySink()).cut
+    assert listed.startswith("pods.list.json is no list of objects")
+
+
+@pytest.mark.parametrize(("missing", "lines"), [(1, 3), (2, 2), (40, 2)])
+def test_a_plain_stream_may_lack_the_end_of_its_last_line_and_no_more(
+    missing: int, lines: int, tmp_path: Path
+) -> None:
+    record(tmp_path, "pods", pods(3))
+    packed = tmp_path / "pods.watch.ndjson.gz"
+    (tmp_path / "pods.watch.ndjson").write_bytes(gzip.decompress(packed.read_bytes())[:-missing])
+    packed.unlink()
+    sink = MemorySink()
+    summary = import_recording(tmp_path, "c", sink)
+    assert (summary.lines, len(created(sink))) == (lines, lines)
+    told = () if lines == 3 else ("pods.watch.ndjson is cut off within its last line",)
+    assert summary.cut == told
+    assert summary.set_aside == {f"pods: {because}": 1 for because in told}
+
+
+def test_a_receive_time_that_was_cut_is_not_believed(tmp_path: Path) -> None:
+    record(tmp_path, "pods", pods(2))
+    packed = tmp_path / "pods.times.gz"
+    (tmp_path / "pods.times").write_bytes(gzip.decompress(packed.read_bytes())[:-9])
+    packed.unlink()
+    sink = MemorySink()
+    [because] = import_recording(tmp_path, "c", sink).cut
+    assert "pods.times is cut off or broken at byte" in because
+    assert created(sink) == ["p0"]
 
 
 def test_a_kind_without_a_translator_is_named_and_the_rest_is_read(tmp_path: Path) -> None:

@@ -1,14 +1,20 @@
 """What is read of a site's own table of jobs, by its mapping."""
 
+from datetime import UTC, datetime, time, timedelta
+from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from collector.imports.mapping import mapping_of
-from collector.imports.records import NO_STAMP, RAGGED
+from collector.imports.records import BROKEN, NO_STAMP, RAGGED
 from collector.imports.row import NO_SUBMISSION, Aside, Ending, JobRow, Read
-from collector.imports.table import NO_GPUS, NO_ID, NO_STATE, read_csv
+from collector.imports.table import NO_GPUS, NO_ID, NO_STATE, read_csv, read_parquet
 from domain.errors import RecordingError, SettingsError
+from domain.window import to_ms
 
 COLUMNS = {"id": "job", "submit": "sub", "wait": "wait", "run": "run", "gpus": "gpus", "share": "share"}
 MAPPING = {"columns": COLUMNS, "time": {"unit": "ms", "length": "m"}}
@@ -94,10 +100,106 @@ def test_a_line_that_cannot_be_read_is_set_aside_by_cause_and_the_next_one_is_re
     ]
 
 
+@pytest.mark.parametrize(
+    ("broken", "because"),
+    [
+        ('b,"1000,0,1,1,', BROKEN),  # a quote that is never closed
+        ('b,1000,0,1,1,"', BROKEN),
+        ('b,"1000"0,0,1,1', BROKEN),
+    ],
+)
+def test_a_line_with_a_stray_quote_costs_itself_and_not_those_after_it(broken: str, because: str) -> None:
+    sound = [f"{number},1000,0,1,1," for number in range(3)]
+    found = read(HEADER, *sound, broken, *sound, '"d",1000,0,1,1,', broken, *sound)
+    asides = [(each.line, each.because, each.sample) for each in found if isinstance(each, Aside)]
+    assert asides == [(5, because, broken), (10, because, broken)]
+    assert sum(isinstance(each, JobRow) for each in found) == 10
+
+
+def test_records_between_two_stray_quotes_are_not_swallowed() -> None:
+    columns = {"columns": COLUMNS | {"name": "name"}}
+    sound = [f"{number},1000,0,1,1,,n" for number in range(3)]
+    found = read(f"{HEADER},name", 'a,1000,0,1,1,,"n', *sound, 'b,1000,0,1,1,,n"', *sound, **columns)
+    assert [each.job for each in found if isinstance(each, JobRow)] == ["0", "1", "2", "b", "0", "1", "2"]
+    assert [(each.line, each.because) for each in found if isinstance(each, Aside)] == [(2, BROKEN)]
+
+
+def test_a_field_may_go_over_lines_and_blanks_may_stand_beside_quotes() -> None:
+    columns = {"columns": COLUMNS | {"name": "name"}}
+    found = read(f"{HEADER},name", 'a,1000,0,1,1,,"two', 'lines"', 'b,1000,0,1,"1" ,,"x"', **columns)
+    assert [(each.line, each.name) for each in found if isinstance(each, JobRow)] == [
+        (2, "two\nlines"),
+        (4, "x"),
+    ]
+
+
+def test_a_table_whose_lines_end_as_on_old_macs_says_so() -> None:
+    with pytest.raises(RecordingError, match="the first line is no CSV"):
+        read(f"{HEADER}\ra,1000,0,1,1,\rb,1000,0,1,1,")
+
+
+NINE = datetime(2026, 3, 2, 9, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        pa.array([[1], None]),
+        pa.array([{"a": 1}, None]),
+        pa.array([time(1), None]),
+        pa.array([timedelta(1), None]),
+        pa.array([NINE, None]),
+        pa.array([True, None]),
+        pa.array([b"\xff", None]),
+        pa.array([float("nan"), None]),
+        pa.array([2**64 - 1, None], pa.uint64()),
+        pa.array(["x", None]).dictionary_encode(),
+        pa.array([Decimal("9" * 30), None], pa.decimal256(60, 3)),
+    ],
+    ids=lambda odd: str(odd.type),
+)
+def test_whatever_type_a_column_has_each_row_is_one_of_a_job_or_set_aside(
+    odd: pa.Array, tmp_path: Path
+) -> None:
+    things = [*COLUMNS, "state", "name", "cpus", "nodes", "start", "end", "eligible"]
+    mapping = mapping_of({"columns": {thing: thing for thing in things}}, name="map.yaml")
+    for thing in things:
+        sound = {"submit": [60, 60], "gpus": [1, 1]} | {thing: odd}
+        table = {each: sound.get(each, pa.nulls(2)) for each in things}
+        pq.write_table(pa.table(table), tmp_path / "jobs.parquet")
+        assert len(list(read_parquet(tmp_path / "jobs.parquet", mapping))) == 2
+
+
+def test_a_damaged_parquet_file_says_so_and_ends_nothing_else(tmp_path: Path) -> None:
+    file = tmp_path / "jobs.parquet"
+    columns = {"job": ["damaged"], "sub": [1], "wait": [1], "run": [1], "gpus": [1], "share": [1]}
+    pq.write_table(pa.table(columns), file, compression="none", use_dictionary=False)
+    file.write_bytes(file.read_bytes().replace(b"damaged", b"damag\xff\xff"))
+    with pytest.raises(RecordingError, match=r"jobs\.parquet: cannot be read as Parquet"):
+        list(read_parquet(file, mapping_of(MAPPING, name="map.yaml")))
+
+
+def test_zones_without_a_name_texts_of_bytes_and_lengths_of_a_clock_are_read(tmp_path: Path) -> None:
+    instants = pa.array([NINE], pa.timestamp("us", tz="+05:30"))
+    table = {"job": [b"a"], "sub": instants, "wait": [time(0, 1, 30)], "run": [Decimal("2.0")], "gpus": [1.0]}
+    pq.write_table(pa.table(table), tmp_path / "jobs.parquet")
+    columns = {thing: column for thing, column in COLUMNS.items() if thing != "share"}
+    mapping = mapping_of({"columns": columns}, name="map.yaml")
+    [row] = read_parquet(tmp_path / "jobs.parquet", mapping)
+    assert isinstance(row, JobRow)
+    nine_ms = to_ms(NINE)
+    assert (row.job, row.submit_ms, row.start_ms) == ("a", nine_ms, nine_ms + 90_000)
+    assert (row.end_ms, row.gpus) == (nine_ms + 92_000, {"nvidia.com/gpu": 1})
+
+
 def test_a_mapping_that_makes_no_sense_is_refused_with_what_is_there() -> None:
     with pytest.raises(RecordingError, match=r"no column waits \(mapped to wait\).*did you mean wait\?"):
         read(HEADER, "a,1000,0,1,1,", columns=COLUMNS | {"wait": "waits"})
     with pytest.raises(SettingsError, match="neither start nor wait"):
         read(HEADER, columns={"submit": "sub"})
-    with pytest.raises(SettingsError, match="expected how many make a GPU"):
-        read(HEADER, share_of=0)
+    for share_of in (0, -1, float("nan"), float("inf")):
+        with pytest.raises(SettingsError, match="expected how many make a GPU"):
+            read(HEADER, share_of=share_of)
+    for delimiter in ("", "||", '"', "\n"):
+        with pytest.raises(SettingsError, match="expected one character, such as ; or"):
+            read(HEADER, delimiter=delimiter)

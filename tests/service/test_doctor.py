@@ -1,13 +1,21 @@
 """Each kind of trouble becomes a sentence of `doctor`, with what to do about it."""
 
+import json
+import socket
+import threading
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from time import sleep
 from typing import Any
 
 import polars as pl
 import pytest
 import yaml
+from typing_extensions import override
 
+from collector.imports.keeping import Keeper as JobKeeper
+from collector.imports.row import Ending, JobRow
 from collector.intake import Intake
 from collector.translator import TRANSLATORS
 from domain.policy import Policy
@@ -17,7 +25,8 @@ from service.books import books_of
 from service.cli import doctor_clusters
 from service.cli.doctor import examine
 from service.cli.finding import Finding, Verdict
-from service.settings import ClusterSettings
+from service.keeping import Keeper
+from service.settings import ClusterSettings, Settings
 from service.settings_file import load_settings
 from store.embedded import Store
 from store.gpu_samples import Read
@@ -93,6 +102,88 @@ def test_a_cluster_that_cannot_be_reached_and_a_wrong_kubeconfig_are_told(tmp_pa
     assert (wrong.verdict, wrong.remedy) == (Verdict.WRONG, "mend clusters in the settings")
 
 
+class Answering(BaseHTTPRequestHandler):
+    """Answers everything alike."""
+
+    status, body, pause = 200, b"", 0.0
+
+    def do_GET(self) -> None:
+        sleep(self.pause)
+        self.send_response(self.status)
+        self.send_header("Content-Length", str(len(self.body)))
+        self.end_headers()
+        self.wfile.write(self.body)
+
+    @override
+    def log_message(self, format: str, *args: object) -> None:
+        """Say nothing."""
+
+
+def told_by(file: Path, **answer: object) -> Finding:
+    """What is found at a server that answers so."""
+    handler = type("Handler", (Answering,), answer)
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        server.daemon_threads = True
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        scheme = "https" if answer.get("tls") else "http"
+        [one] = found(kubeconfig(file, f"{scheme}://127.0.0.1:{server.server_port}"), SystemClock())
+        server.shutdown()
+        thread.join()
+    return one
+
+
+def status(code: int, message: str) -> bytes:
+    return json.dumps({"kind": "Status", "code": code, "message": message}).encode()
+
+
+ANONYMOUS = 'forbidden: User "system:anonymous" cannot get path "/version"'
+REFUSED = 'forbidden: User "system:serviceaccount:a:b" cannot get path "/version"'
+
+
+@pytest.mark.parametrize(
+    ("answer", "verdict", "says", "do"),
+    [
+        ({"status": 401, "body": status(401, "Unauthorized")}, Verdict.WRONG,
+         "answered 401: Unauthorized: the token or certificate of the kubeconfig is refused",
+         "kubectl create token"),
+        ({"status": 403, "body": status(403, ANONYMOUS)}, Verdict.WRONG, "takes us for nobody",
+         "put a new token"),
+        ({"status": 403, "body": status(403, REFUSED)}, Verdict.WARNING, "answered 403",
+         "system:public-info-viewer"),
+        ({"status": 200, "body": b"<html><body>Please log in"}, Verdict.WRONG,
+         "is no API server: '<html><body>Please log in'", "a proxy or a login page"),
+        ({"status": 200, "body": b"{}"}, Verdict.WRONG, "is no API server: '{}'", "look at the API server"),
+        ({"status": 302, "body": b""}, Verdict.WRONG, "answered 302", "a proxy or a login page"),
+        ({"status": 400, "body": b"Client sent an HTTP request to an HTTPS server."}, Verdict.WRONG,
+         "answered 400: Client sent an HTTP request", "write https://"),
+        ({"status": 503, "body": status(503, "etcd")}, Verdict.WRONG, "answered 503: etcd",
+         "look at its log"),
+        ({"tls": True}, Verdict.WRONG, "no answer (SSLError", "speaks no TLS"),
+        ({"pause": 1.0}, Verdict.WRONG, "was silent for too long", "the connection died"),
+    ],
+)  # fmt: skip
+def test_who_answers_in_the_api_servers_place_and_how_is_told(
+    answer: dict[str, object], verdict: Verdict, says: str, do: str,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(doctor_clusters, "_ASK_SECONDS", 0.2)
+    one = told_by(tmp_path, **answer)
+    assert one.verdict is verdict
+    assert says in one.text
+    assert do in one.remedy
+    assert "trying again" not in one.text
+
+
+def test_a_name_that_nobody_knows_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown(*_: object, **__: object) -> None:
+        raise socket.gaierror(-2, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", unknown)
+    [one] = found(kubeconfig(tmp_path, "https://api.nowhere.invalid"), SystemClock())
+    assert (one.verdict, "DNS" in one.remedy) == (Verdict.WRONG, True), one
+
+
 def node(name: str, gpus: str) -> dict[str, Any]:
     amounts = {"nvidia.com/gpu": gpus} if gpus else {}
     return {
@@ -160,6 +251,74 @@ def test_what_the_cluster_does_not_have_is_no_finding_and_what_is_refused_is_one
     store.close()
     told = [each.text for each in examine(settings) if "north/" in each.text]
     assert [text.partition(" ")[0] for text in told] == ["north/Node"]
+
+
+def left_behind(settings: Settings, *, days: float) -> None:
+    """Clusters of which kinds were read last so long ago, and one whose jobs came from a table."""
+    ago = SystemClock().now_ms() - round(days * DAY_SECONDS * 1000)
+    store = Store.open(settings.store_file)
+    for name, kinds in (("north", ("Pod", "Node")), ("gone", ("Pod", "Node"))):
+        intake = Intake(name, store, store.known(name))
+        for kind in kinds:
+            intake.relisted(KIND[kind], [], "5", ago)
+        intake.flush()
+    rows = [JobRow(line=1, job="1", submit_ms=ago, eligible_ms=ago, start_ms=ago, end_ms=ago + 1,
+                   ending=Ending.SUCCEEDED)]  # fmt: skip
+    JobKeeper("slurm", store, source="jobs.txt").keep(rows)
+    store.close()
+
+
+@pytest.mark.parametrize(("days", "names_it"), [(0.1, False), (3.0, True)])
+def test_a_cluster_that_may_be_gone_for_good_is_told_to_be_retired(
+    days: float, tmp_path: Path, *, names_it: bool
+) -> None:
+    with FakeCluster() as away:
+        file = kubeconfig(tmp_path, away.url)
+    settings = load_settings(
+        overrides={
+            "store.data_dir": tmp_path / "data",
+            "clusters": [{"name": "north", "kubeconfig": str(file)}],
+        }
+    )
+    left_behind(settings, days=days)
+    told = [each for each in examine(settings) if "was last read" in each.text]
+    # One of the settings, kind by kind; one that is in none, once; of an imported one nothing is expected.
+    assert [(each.text.split()[0], each.verdict) for each in told] == [
+        ("north/Node", Verdict.WRONG),
+        ("north/Pod", Verdict.WRONG),
+        ("cluster", Verdict.WARNING),
+    ]
+    assert ["gpuledger retire north" in each.remedy for each in told[:2]] == [names_it] * 2
+    assert "cluster gone is in no setting, and was last read" in told[2].text
+    assert "gpuledger retire gone" in told[2].remedy
+
+
+def test_a_cluster_that_was_retired_is_no_finding(tmp_path: Path) -> None:
+    settings = load_settings(
+        overrides={
+            "store.data_dir": tmp_path / "data",
+            "clusters": [{"name": "north", "kubeconfig": str(kubeconfig(tmp_path, "http://127.0.0.1:9"))}],
+        }
+    )
+    left_behind(settings, days=3.0)
+    store = Store.open(settings.store_file)
+    Keeper(settings, store).retire("gone")
+    store.close()
+    assert not [each for each in examine(settings) if "cluster gone" in each.text]
+
+
+def test_a_serve_that_answers_something_else_is_a_finding(tmp_path: Path) -> None:
+    settings = load_settings(overrides={"store.data_dir": tmp_path})
+    handler = type("Handler", (Answering,), {"body": b"<html>"})
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        url = f"http://127.0.0.1:{server.server_port}"
+        settings.serve_file.write_text(json.dumps({"url": url, "pid": 1}))
+        told = [each for each in examine(settings) if "does not tell its sources" in each.text]
+        server.shutdown()
+        thread.join()
+    assert [each.verdict for each in told] == [Verdict.WRONG]
 
 
 def test_a_disk_below_what_is_kept_free_is_wrong_and_says_that_nothing_is_read(tmp_path: Path) -> None:

@@ -135,11 +135,18 @@ def test_recorded_scrapes_are_imported_once(tmp_path: Path, capsys: pytest.Captu
     assert "n1" in capsys.readouterr().out
 
 
+def set_aside(folder: Path) -> list[tuple[str, str, int]]:
+    store = Store.open(load_settings(overrides={"store.data_dir": folder / "d"}).store_file)
+    rows = [(one.source, one.because, one.count) for one in store.set_aside_of("c")]
+    store.close()
+    return rows
+
+
 def test_what_is_no_answer_of_an_exporter_is_counted_and_a_file_that_is_cut_off_is_told(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "in").mkdir()
-    (tmp_path / "in" / "noise").write_bytes(random.Random(1).randbytes(3000))
+    (tmp_path / "in" / "noise").write_bytes(random.Random(1).randbytes(3000) + b"\n")
     ahead = json.dumps({"t": 4_000_000_000, "status": 200, "bytes": len(LINE)})
     (tmp_path / "in" / "ahead").write_text(f"#scrape {ahead}\n{LINE}")
     data = ["--data-dir", str(tmp_path / "d")]
@@ -151,7 +158,12 @@ def test_what_is_no_answer_of_an_exporter_is_counted_and_a_file_that_is_cut_off_
     cut = tmp_path / "n1.gz"
     cut.write_bytes(gzip.compress(scrapes(tmp_path).read_bytes() * 200)[:-20])
     assert run(["import", "dcgm", str(cut), "--cluster", "c", *data]) == 3
-    assert "n1.gz: cut off or broken, and read as far as it goes" in capsys.readouterr().err
+    assert "n1.gz is cut off or broken at byte" in capsys.readouterr().err
+    counted = set_aside(tmp_path)
+    assert {row[0] for row in counted} == {"exporter/ahead", "exporter/n1", "exporter/noise"}
+    # All of it again: nothing is counted twice.
+    run(["import", "dcgm", str(tmp_path / "in"), str(cut), "--cluster", "c", *data])
+    assert set_aside(tmp_path) == counted
 
 
 def test_saved_answers_are_imported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -160,10 +172,12 @@ def test_saved_answers_are_imported(tmp_path: Path, capsys: pytest.CaptureFixtur
     answer = {"status": "success", "data": {"result": [{"metric": metric, "values": values}]}}
     (tmp_path / "answer.json").write_text(json.dumps(answer))
     given = [str(tmp_path / "answer.json"), "--cluster", "c", "--data-dir", str(tmp_path / "d")]
-    assert run(["import", "prometheus", *given]) == 0
-    told = capsys.readouterr().out
-    assert "c: 2 GPU samples read, 2 of them new" in told
-    assert "set aside 1: DCGM_FI_DEV_GPU_UTIL: out of range" in told
+    for new in (2, 0):
+        assert run(["import", "prometheus", *given]) == 0
+        told = capsys.readouterr().out
+        assert f"c: 2 GPU samples read, {new} of them new" in told
+        assert "set aside 1: DCGM_FI_DEV_GPU_UTIL: out of range" in told
+    assert [row[2] for row in set_aside(tmp_path)] == [1]
 
 
 @pytest.mark.parametrize(

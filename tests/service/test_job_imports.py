@@ -246,7 +246,7 @@ def test_a_row_that_contradicts_a_known_one_is_set_aside(tmp_path: Path) -> None
 def test_clusters_of_a_file_are_kept_apart_unless_one_is_named(tmp_path: Path) -> None:
     path = tmp_path / "jobs.txt"
     head = "|".join(["Cluster", *COLUMNS])
-    path.write_text("\n".join([head, f"east|{line()}", f"west|{line()}"]))
+    path.write_text("\n".join([head, f"east|{line()}", f"west|{line()}", ""]))
     store = Store.open(None)
     assert set(take(store, path, None).clusters) == {"east", "west"}
     assert take(Store.open(None), path, "mine").aside == {OTHER_CLUSTER: 1}
@@ -285,17 +285,22 @@ def test_a_compressed_file_is_read_and_one_that_is_cut_off_as_far_as_it_goes(
     )
     source = sacct_source(packed, zone=ZoneInfo("UTC"), fields=None)
     assert sum(1 for _ in source.reads) == 3000
-    if suffix == ".gz":
-        packed.write_bytes(packed.read_bytes()[:-900])
-        summary = import_jobs(
-            sacct_source(packed, zone=ZoneInfo("UTC"), fields=None),
-            Store.open(None),
-            cluster="hpc",
-            now_ms=NOW_MS,
-            refresh=lambda _cluster: 0,
-        )
-        assert summary.aside == {CUT_OFF: 1}
-        assert summary.lines == summary.job_lines + 1 < 3000
+    # Of zstd nothing of the last block can be read.
+    packed.write_bytes(packed.read_bytes()[:-900])
+    summary = import_jobs(
+        sacct_source(packed, zone=ZoneInfo("UTC"), fields=None),
+        Store.open(None),
+        cluster="hpc",
+        now_ms=NOW_MS,
+        refresh=lambda _cluster: 0,
+    )
+    assert summary.aside == {CUT_OFF: 1}
+    assert 1000 < summary.lines == summary.job_lines + 1 < 3000
+    # The header is a line of the file too.
+    size = packed.stat().st_size
+    assert (
+        f"{packed.name} is cut off or broken at byte {size:,}, after {summary.lines:,} lines" in summary.cut
+    )
 
 
 def test_a_file_larger_than_a_part_is_committed_in_parts(

@@ -231,9 +231,8 @@ def test_an_exchange_that_is_cut_short_leaves_the_store_in_its_place(tmp_path: P
     before = facts(store)
     with pytest.raises(FileNotFoundError):
         Keeper(settings, store)._exchange(tmp_path / "vanished")
-    again = Store.open(settings.store_file)
-    assert facts(again) == before
-    again.close()
+    assert facts(store) == before
+    store.close()
 
 
 def test_a_copy_leaves_the_room_that_is_reserved(tmp_path: Path) -> None:
