@@ -8,7 +8,7 @@ on the disk, before the facts that come of it are committed.
 
 import gzip
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import ClassVar
 
@@ -17,14 +17,22 @@ import msgspec
 from collector.decoding import Payload
 from collector.raw import RawObject
 from collector.shared_intake import TakesIn
+from collector.sink import FactSink
 from collector.translator import Translator
+from domain.facts import Batch, Known, ObjectKind, SourceMark
 
 _LEVEL = 3
 _SUFFIX = ".ndjson.gz"
 
 
-class Started(msgspec.Struct, tag="started"):
-    """An intake began, with what the store knew."""
+class Started(msgspec.Struct, tag="started", omit_defaults=True):
+    """
+    An intake began, with what the store knew: where the reading of each kind stood.
+
+    That is more than the journal tells where something was read without one.
+    """
+
+    marks: dict[ObjectKind, SourceMark] = {}
 
 
 class Seen(msgspec.Struct, tag="seen", kw_only=True):
@@ -82,7 +90,19 @@ class Flushed(msgspec.Struct, tag="flushed"):
     """As `Intake.flush`."""
 
 
-Entry = Started | Seen | Listed | Troubled | Accepted | Removed | Identified | Flushed
+class Broken(msgspec.Struct, tag="broken"):
+    """
+    Entries that stood here cannot be read any more.
+
+    `by_kill`: as a process leaves a file that died while it wrote, of what it had acknowledged to nobody.
+    """
+
+    because: str
+    by_kill: bool = False
+
+
+OfKind = Seen | Listed | Troubled | Accepted | Removed
+Entry = Started | OfKind | Identified | Flushed | Broken
 ENTRY = msgspec.json.Decoder(Entry)
 _ENCODER = msgspec.json.Encoder()
 
@@ -96,9 +116,9 @@ class Journal:
         most_bytes: the oldest files are dropped when it becomes larger.
         file_bytes: a file that is as long is followed by another one.
         rewrite: what is written, for what was noted: a name may have to stay out.
+        marks: where the store says that reading stands, as this journal begins.
     """
 
-    STARTED: ClassVar[bytes] = _ENCODER.encode(Started())
     FLUSHED: ClassVar[bytes] = _ENCODER.encode(Flushed())
 
     def __init__(
@@ -108,12 +128,13 @@ class Journal:
         most_bytes: int,
         file_bytes: int = 64 << 20,
         rewrite: Callable[[str], str] | None = None,
+        marks: Mapping[ObjectKind, SourceMark] | None = None,
     ) -> None:
         self._rewrite = rewrite
         self._folder = folder
         self._most_bytes = most_bytes
         self._file_bytes = min(file_bytes, max(1, most_bytes // 4))
-        self._waiting: list[bytes] = [self.STARTED]
+        self._waiting: list[bytes] = [_ENCODER.encode(Started(dict(marks or {})))]
         folder.mkdir(parents=True, exist_ok=True)
         self._begin_file()
 
@@ -172,7 +193,7 @@ class Journal:
         # Each start begins a file too, so every commit looks whether all of them together are too large.
         self._older = {path: path.stat().st_size for path in files}
         number = 1 + max((number_of(path) for path in files), default=0)
-        self._path = self._folder / f"{number:08}{_SUFFIX}"
+        self._path = self._folder / name_of(number)
 
 
 def journal_files(folder: Path) -> list[Path]:
@@ -180,10 +201,37 @@ def journal_files(folder: Path) -> list[Path]:
     return sorted(folder.glob(f"*{_SUFFIX}"), key=number_of) if folder.is_dir() else []
 
 
+def name_of(number: int) -> str:
+    """The name of the file with a number."""
+    return f"{number:08}{_SUFFIX}"
+
+
 def number_of(path: Path) -> int:
     """The number of a file; the first file of a journal is 1."""
     name = path.name.removesuffix(_SUFFIX)
     return int(name) if name.isdecimal() else 0
+
+
+class JournalFirst:
+    """A sink whose batches are in a journal, down to the disk, before they are committed."""
+
+    def __init__(self, sink: FactSink, journal: Journal) -> None:
+        self._sink = sink
+        self._journal = journal
+
+    def known(self, cluster: str) -> Known:
+        """As the sink's."""
+        return self._sink.known(cluster)
+
+    def append(self, batch: Batch) -> int:
+        """
+        As the sink's.
+
+        Raises:
+            OSError: the journal cannot be written, and nothing was appended.
+        """
+        self._journal.commit()
+        return self._sink.append(batch)
 
 
 class JournaledIntake:

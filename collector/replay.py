@@ -1,43 +1,32 @@
 """Give a journal to an intake again: today's translators read what was received then."""
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
 from collector.checkpoints import ANNOTATION
-from collector.decoding import UNREADABLE
 from collector.intake import Intake
-from collector.journal import (
-    ENTRY,
-    Accepted,
-    Entry,
-    Flushed,
-    Identified,
-    Listed,
-    Removed,
-    Seen,
-    Started,
-    Troubled,
-    journal_files,
-    number_of,
-)
+from collector.journal import Accepted, Flushed, Identified, Listed, OfKind, Removed, Seen, Troubled
+from collector.journal_reading import Course, Damage, passing, translator_of
 from collector.sink import FactSink
-from collector.translator import Translator, find
-from collector.unpacking import CarefulFile
-from domain.errors import RecordingError
+from collector.translator import Translator
 from domain.facts import ObjectKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplaySummary:
-    """What came of a journal. `not_read` counts what could not be read, by the reason."""
+    """
+    What came of a journal.
+
+    `not_read` counts what could not be read, by the reason; `damages` say of which time entries are missing.
+    """
 
     entries: int
     rows: int
     not_read: dict[str, int]
+    damages: list[Damage]
 
 
 def replay(
@@ -47,6 +36,7 @@ def replay(
     *,
     after_ms: Mapping[ObjectKind, int] | None = None,
     checkpoint_keys: Sequence[str] = (ANNOTATION,),
+    before_run: Callable[[], None] = lambda: None,
 ) -> ReplaySummary:
     """
     Take in the journal of a cluster.
@@ -57,79 +47,62 @@ def replay(
         sink: keeps them.
         after_ms: what it already holds of each kind, up to an instant; earlier entries are left out.
         checkpoint_keys: annotations in which objects tell of checkpoints.
-
-    Raises:
-        RecordingError: the beginning is no longer there, and the sink does not hold it.
+        before_run: called before each run of entries without a break, when all before it is in the sink; may
+            put there what the journal does not tell.
     """
-    files = journal_files(folder)
-    if files and number_of(files[0]) > 1 and not after_ms:
-        message = (
-            f"journal {folder} begins with {files[0].name}: its beginning was dropped because it may not be "
-            "larger than keeping.journal_size; restore a backup, and replay from there"
-        )
-        raise RecordingError(message)
     player = _Player(cluster, sink, after_ms or {}, checkpoint_keys)
-    for path in files:
-        file = CarefulFile(path)
-        for line in file:
-            player.play(line)
-        if file.because:
-            player.not_read[file.because] += 1
+    course = Course()
+    for entry, run in passing(folder, course):
+        if run is not None:
+            player.flush()
+            before_run()
+            player.begin()
+        player.play(entry)
     player.flush()
-    return ReplaySummary(entries=player.entries, rows=player.rows, not_read=dict(player.not_read))
+    return ReplaySummary(
+        entries=course.entries, rows=player.rows, not_read=dict(course.not_read), damages=course.damages
+    )
 
 
 class _Player:
     def __init__(
         self, cluster: str, sink: FactSink, after_ms: Mapping[ObjectKind, int], checkpoint_keys: Sequence[str]
     ) -> None:
-        self.entries = 0
         self.rows = 0
-        self.not_read: Counter[str] = Counter()
         self._cluster = cluster
         self._sink = sink
         self._after_ms = after_ms
         self._checkpoint_keys = checkpoint_keys
-        self._intake = self._begun()
+        self._intake: Intake | None = None
 
-    def play(self, line: bytes) -> None:
-        try:
-            entry: Entry = ENTRY.decode(line)
-        except UNREADABLE as cause:
-            self.not_read[str(cause)] += 1
-            return
-        self.entries += 1
+    def begin(self) -> None:
+        """From here on with what the sink knows now."""
+        known = self._sink.known(self._cluster)
+        # Without instants from which on it is wanted, it is live as it was written, whatever the clock said.
+        live = not self._after_ms
+        self._intake = Intake(
+            self._cluster, self._sink, known, checkpoint_keys=self._checkpoint_keys, live=live
+        )
+
+    def play(self, entry: object) -> None:
+        if self._intake is None:
+            return  # nothing but a start
         match entry:
-            case Started():
-                self.flush()
-                self._intake = self._begun()
             case Flushed():
                 self.flush()
             case Identified():
                 self._intake.identify(entry.uid)
             case Seen() | Listed() | Troubled() | Accepted() | Removed():
-                self._play_of_kind(entry)
+                translator = translator_of(entry)
+                if translator is not None and entry.at >= self._after_ms.get(translator.kind, 0):
+                    _give(self._intake, translator, entry)
 
     def flush(self) -> None:
-        self.rows += self._intake.flush()
-
-    def _begun(self) -> Intake:
-        known = self._sink.known(self._cluster)
-        # Nothing of it is known yet: as it was written it was live, whatever the clock said meanwhile.
-        live = not self._after_ms
-        return Intake(self._cluster, self._sink, known, checkpoint_keys=self._checkpoint_keys, live=live)
-
-    def _play_of_kind(self, entry: Seen | Listed | Troubled | Accepted | Removed) -> None:
-        translator = find(entry.group, entry.kind)
-        if translator is None:
-            self.not_read[f"kind {entry.kind} of group {entry.group!r}: there is no translator for it"] += 1
-        elif entry.at >= self._after_ms.get(translator.kind, 0):
-            _give(self._intake, translator, entry)
+        if self._intake is not None:
+            self.rows += self._intake.flush()
 
 
-def _give(
-    intake: Intake, translator: Translator, entry: Seen | Listed | Troubled | Accepted | Removed
-) -> None:
+def _give(intake: Intake, translator: Translator, entry: OfKind) -> None:
     match entry:
         case Seen():
             intake.see(translator, entry.event, msgspec.Raw(entry.object), entry.at)

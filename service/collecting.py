@@ -240,10 +240,15 @@ class Collectors:
 
     def _intake(self, cluster: str, stop: threading.Event) -> TakesIn:
         size = self._settings.keeping.journal_size
+        known = self._store.known(cluster, gone_within_ms=_GONE_KEPT_MS)
         journal = None
         if size is not None:
-            folder = journal_folder(self._settings, cluster)
-            journal = Journal(folder, most_bytes=size_bytes(size), rewrite=self._forgotten.clean)
+            journal = Journal(
+                journal_folder(self._settings, cluster),
+                most_bytes=size_bytes(size),
+                rewrite=self._forgotten.clean,
+                marks=known.marks,
+            )
         sink = PatientSink(
             self._store,
             room=self.room,
@@ -253,7 +258,6 @@ class Collectors:
             before=(lambda: None) if journal is None else journal.commit,
         )
         keys = self._settings.checkpoints.keys
-        known = self._store.known(cluster, gone_within_ms=_GONE_KEPT_MS)
         intake = Intake(cluster, sink, known, checkpoint_keys=keys, forget_after_ms=_GONE_KEPT_MS, live=True)
         return intake if journal is None else JournaledIntake(intake, journal)
 

@@ -3,27 +3,34 @@
 import gzip
 import os
 import shutil
+import sys
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from datetime import timedelta
 from pathlib import Path
 
+import msgspec
+
 from collector.intake import Intake
-from collector.journal import journal_files
+from collector.journal import Journal, JournaledIntake, JournalFirst, journal_files
+from collector.journal_reading import JournalFile
 from collector.kube.watch_steps import Outcome
-from collector.replay import replay
+from collector.shared_intake import TakesIn
 from collector.translator import TRANSLATORS
-from collector.unpacking import CarefulFile
-from domain.errors import StoreError, UsageError
+from domain.errors import ProductError, StoreError, UsageError
+from service import rebuilding
 from service.backups import brought_in, check_room, check_target, drop
 from service.corrections import unlearnt
 from service.forgotten import Forgotten
 from service.forgotten_months import forget_in_months, named_in_months
 from service.orders import Handler
-from service.recovery import backup_file, backups, journals
+from service.recovery import backup_file, backups, journal_folder, journals
 from service.settings import Settings
-from store import adoption, forgetting, retention, statements
+from store import forgetting, retention, statements
 from store.embedded import Store
+from store.limits import size_bytes
+
+_BLOCK_BYTES = 1 << 20
 
 
 class Keeper:
@@ -112,13 +119,13 @@ class Keeper:
 
     def rebuild(self) -> str:
         """
-        Cut all facts of clusters with a journal anew from it, with today's translators.
+        Cut facts of clusters with a journal anew from it, with today's translators.
 
-        Other clusters, GPU samples, proposals and what was measured are taken over as they are.
+        What their journals do not tell, other clusters, GPU samples, and what was said and measured at the
+        time are taken over as they are.
 
         Raises:
-            RecordingError: the beginning of a journal was dropped.
-            StoreError: nothing was journaled.
+            StoreError: nothing was journaled, or something would be lost; the store is as it was.
         """
         journaled = journals(self._settings)
         if not journaled:
@@ -130,16 +137,16 @@ class Keeper:
             self._copy_to(earlier)
             rebuilt = Store.open(incoming)
             try:
-                adoption.adopt(rebuilt, earlier, [cluster for cluster, _ in journaled])
-                entries = sum(
-                    replay(folder, cluster, rebuilt, checkpoint_keys=self._settings.checkpoints.keys).entries
-                    for cluster, folder in journaled
-                )
+                told = rebuilding.rebuild(rebuilt, earlier, journaled, self._settings.checkpoints.keys)
+            except ProductError:
+                rebuilt.close()
+                incoming.unlink()
+                raise
             finally:
                 rebuilt.close()
                 earlier.unlink()
             aside = self._exchange(incoming, alone=nullcontext)
-        return f"{entries:,} entries were read again; what was there before is {aside}"
+        return f"{told.words()}; what was there before is {aside}"
 
     def forget(self, name: str) -> str:
         """
@@ -186,6 +193,7 @@ class Keeper:
 
         Raises:
             UsageError: it is in the settings, or nothing of it was ever read.
+            StoreError: its journal cannot be written; nothing has changed.
         """
         if cluster in {one.name for one in self._settings.clusters}:
             message = f"cluster {cluster}: take it out of clusters in the settings first, and start again"
@@ -196,15 +204,30 @@ class Keeper:
             message = f"cluster {cluster}: expected one that was read ({read})"
             raise UsageError(message)
         with self._alone():
-            intake = Intake(cluster, self._store, self._store.known(cluster))
+            intake = self._intake(cluster)
             for translator in TRANSLATORS:
                 if translator.kind in marks:
                     last_ms = marks[translator.kind].seen_ms
                     intake.removed(translator, last_ms + 1)
                     intake.troubled(translator, f"{Outcome.NOT_INSTALLED}: the cluster was retired", last_ms)
-            rows = intake.flush()
+            try:
+                rows = intake.flush()
+            except OSError as cause:
+                message = f"cluster {cluster}: {cause}; make room, and give the order again"
+                raise StoreError(message) from cause
             self._renewed()
         return f"{cluster} has ended with its last reading: {rows:,} facts say so"
+
+    def _intake(self, cluster: str) -> TakesIn:
+        """What is told of a cluster by us; where it has a journal, in that too."""
+        known, folder = self._store.known(cluster), journal_folder(self._settings, cluster)
+        if not folder.is_dir():
+            return Intake(cluster, self._store, known)
+        size = self._settings.keeping.journal_size
+        # Of a journal that nobody keeps any more nothing is dropped for the sake of this.
+        most_bytes = sys.maxsize if size is None else size_bytes(size)
+        journal = Journal(folder, most_bytes=most_bytes, rewrite=self.forgotten.clean, marks=known.marks)
+        return JournaledIntake(Intake(cluster, JournalFirst(self._store, journal), known), journal)
 
     def _forget(self, name: str, instead: str) -> tuple[int, int]:
         """Let a word stand for a name; gives how many descriptions changed, and closed months have it."""
@@ -304,17 +327,24 @@ class Keeper:
         """
         The file without the name; gives how many entries still hold it within something else.
 
-        It is written as it can be read: what a kill left of a last block was never acknowledged.
+        It is written as it can be read, and says where it could not be.
         """
         written = path.with_suffix(".new")
         holding = 0
-        with gzip.open(written, "wb") as new:
-            for line in CarefulFile(path):
+        file, waiting = JournalFile(path), bytearray()
+        with written.open("wb") as new:
+            for line in file:
                 clean = self.forgotten.clean(line.decode(errors="surrogateescape"))
                 holding += name in clean
-                new.write(clean.encode(errors="surrogateescape") + b"\n")
-        with written.open("rb") as file:
-            os.fsync(file.fileno())
+                waiting += clean.encode(errors="surrogateescape") + b"\n"
+                if len(waiting) > _BLOCK_BYTES:
+                    new.write(gzip.compress(waiting))
+                    waiting.clear()
+            if file.broken is not None:
+                waiting += msgspec.json.encode(file.broken) + b"\n"
+            new.write(gzip.compress(waiting))
+        with written.open("rb") as whole:
+            os.fsync(whole.fileno())
         written.replace(path)
         return holding
 

@@ -119,6 +119,9 @@ def _catch_up(settings: Settings, store: Store) -> None:
             )
             continue
         log.warning("%d rows of %s came from its journal", summary.rows, cluster)
+        for damage in summary.damages:
+            if not damage.by_kill:
+                log.error("journal of %s: %s", cluster, damage.words())
 
 
 def journals(settings: Settings) -> list[tuple[str, Path]]:

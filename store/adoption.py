@@ -1,6 +1,7 @@
 """Take over rows of another store's file, so that a rebuild loses nothing that the journal does not tell."""
 
 from collections.abc import Collection
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Final
 
@@ -19,7 +20,8 @@ select given.* from earlier.{table} as given where {whose}
 """
 _OF_OTHERS: Final = "not (cluster = any($rebuilt::varchar[]))"
 _OF_REBUILT: Final = "cluster = any($rebuilt::varchar[])"
-# What was read of GPUs comes from other sources, and what was proposed and decided from nowhere else.
+# What was read of GPUs comes from other sources; what was found, told, proposed and decided at the time, and
+# up to when facts were dropped, from nowhere else.
 _OF_SAMPLES: Final = "source in (select source from earlier.gpu_sample_mark)"
 _NOT_IN_THE_JOURNAL: Final = {
     "gpu_sample": _OF_REBUILT,
@@ -31,6 +33,10 @@ _NOT_IN_THE_JOURNAL: Final = {
     "queue_position": _OF_REBUILT,
     "queue_position_mark": _OF_REBUILT,
     "queue_state": _OF_REBUILT,
+    "wait_reason": _OF_REBUILT,
+    "reason_look": _OF_REBUILT,
+    "eta_told": _OF_REBUILT,
+    "closed_until": _OF_REBUILT,
     "quota_week": _OF_REBUILT,
     "proposal": _OF_REBUILT,
     "proposal_audit": _OF_REBUILT,
@@ -52,23 +58,26 @@ _SAID: Final = tuple(
 )
 
 
+def at_hand(engine: Engine, path: Path) -> AbstractContextManager[None]:
+    """With another store's file attached for the writer, as `earlier`."""
+    quoted = str(path).replace("'", "''")
+    return engine.attached(f"attach '{quoted}' as earlier (read_only)", "detach earlier")
+
+
 def adopt(engine: Engine, path: Path, rebuilt: Collection[str]) -> None:
     """
     Take what is not to be rebuilt from a file that nobody has open, into an empty store.
 
     Other clusters than those that are rebuilt are taken as they are, with their marks. Of the rebuilt
-    ones comes what their journal does not tell: GPU samples, proposals and their audit. What is
-    derived of their facts and samples is made anew. All measurements, alerts and closed months are taken.
+    ones comes what no journal tells: GPU samples, reasons and starts as they were told, proposals and their
+    audit; facts that their own journal does not tell are carried by `store.carrying`. What is derived of
+    facts and samples is made anew. All measurements, alerts and closed months are taken.
 
     Raises:
         StoreError: the file is no store of this version; nothing was taken.
     """
-    quoted = str(path).replace("'", "''")
     tables = [str(row["table_name"]) for row in engine.rows(_TABLES)]
-    with (
-        engine.attached(f"attach '{quoted}' as earlier (read_only)", "detach earlier"),
-        engine.transaction() as connection,
-    ):
+    with at_hand(engine, path), engine.transaction() as connection:
         for table, whose in [(table, _OF_OTHERS) for table in tables] + [*_NOT_IN_THE_JOURNAL.items()]:
             connection.execute(_COPY.format(table=table, whose=whose), {"rebuilt": list(rebuilt)})
         for copy in _SAID:

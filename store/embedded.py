@@ -5,6 +5,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, Self
 
+import duckdb
 import polars as pl
 from typing_extensions import override
 
@@ -16,6 +17,7 @@ from domain.facts import (
     ObjectKind,
     ObjectState,
     SetAside,
+    SourceMark,
     Transition,
 )
 from domain.metric import Measurement
@@ -142,6 +144,18 @@ class Store(Engine):
             self._seq += appended
         return appended
 
+    def add_facts(self, write: Callable[[duckdb.DuckDBPyConnection, int], int]) -> int:
+        """
+        Let facts be written in one transaction that come from another store; gives how many.
+
+        `write` is given the connection and the number of the newest fact, and gives how many it added.
+        """
+        with self._write_lock:
+            with self.transaction() as connection:
+                added = write(connection, self._seq)
+            self._seq += added
+        return added
+
     def holds(self, batch: Batch) -> bool:
         """Whether this batch was committed as the last of its cluster, though nobody was told so."""
         return facts.holds(self, batch)
@@ -149,6 +163,10 @@ class Store(Engine):
     def known(self, cluster: str, *, gone_within_ms: int | None = None) -> Known:
         """What the store already holds of a cluster: where an intake resumes; see `store.facts`."""
         return facts.known(self, cluster, gone_within_ms)
+
+    def known_marks(self, cluster: str) -> dict[ObjectKind, SourceMark]:
+        """Where the reading of each kind of a cluster stands."""
+        return facts.marks_of(self, cluster)
 
     def states_of(self, cluster: str, uids: Collection[str]) -> list[ObjectState]:
         """The newest reading of each of these objects that is known."""

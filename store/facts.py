@@ -252,8 +252,7 @@ def holds(engine: Engine, batch: Batch) -> bool:
     place = {"cluster": batch.cluster, "gone_within_ms": None}
     if not (batch.marks or batch.objects):
         return False
-    marks = _made(SourceMark, engine.frame(_MARKS, place))
-    if not {mark.kind: mark for mark in marks}.items() >= batch.marks.items():
+    if not marks_of(engine, batch.cluster).items() >= batch.marks.items():
         return False
     objects = _made(ObjectState, engine.frame(_OBJECTS, place)) if batch.objects else []
     return {state.uid: state for state in objects}.items() >= batch.objects.items()
@@ -267,15 +266,20 @@ def known(engine: Engine, cluster: str, gone_within_ms: int | None = None) -> Kn
     """
     place = {"cluster": cluster, "gone_within_ms": gone_within_ms}
     objects = _made(ObjectState, engine.frame(_OBJECTS, place))
-    marks = _made(SourceMark, engine.frame(_MARKS, place))
     found = Known(
         objects={state.uid: state for state in objects},
         bodies={str(uid): body.encode() for uid, body in engine.frame(_LIVE_BODIES, place).iter_rows()},
-        marks={mark.kind: mark for mark in marks},
+        marks=marks_of(engine, cluster),
     )
     for transition in _made(Transition, engine.frame(_LIVE_TRANSITIONS, place)):
         found.keys.setdefault(transition.uid, []).append(transition.key)
     return found
+
+
+def marks_of(engine: Engine, cluster: str) -> dict[ObjectKind, SourceMark]:
+    """Where the reading of each kind stands."""
+    marks = _made(SourceMark, engine.frame(_MARKS, {"cluster": cluster}))
+    return {mark.kind: mark for mark in marks}
 
 
 def states_of(engine: Engine, cluster: str, uids: Collection[str]) -> list[ObjectState]:

@@ -144,11 +144,11 @@ def kept(room: int, name: str, values: Mapping[str, float | None], **more: list[
     return [sample.labels["queue"] for sample in shown.samples[name]]
 
 
-def test_what_breaches_goes_before_the_worst_and_what_is_unknown_comes_last() -> None:
+def test_what_breaches_goes_first_then_what_is_unknown_then_the_worst() -> None:
     target = {"wait_target_seconds": [Sample(labels={"service_class": "interactive"}, value=300.0)]}
     waits = {"calm": 20.0, "unknown": None, "breaches": 400.0, "near": 299.0}
     one_less, two, one = (kept(room, WAITS, waits, **target) for room in (4, 3, 2))
-    assert (one_less, two, one) == (["calm", "breaches", "near"], ["breaches", "near"], ["breaches"])
+    assert (one_less, two, one) == (["unknown", "breaches", "near"], ["unknown", "breaches"], ["breaches"])
     # Where little is bad the lowest are the worst.
     assert kept(2, "queue_cap_seconds", {"far": 9e9, "soon": 60.0, "later": 2e4}) == [
         "soon", "later",

@@ -6,11 +6,10 @@ from pathlib import Path
 import pytest
 
 from collector.intake import Intake
-from collector.journal import Journal, JournaledIntake
+from collector.journal import Journal, JournaledIntake, JournalFirst
 from collector.replay import replay
 from domain.facts import Moment, ObjectKind
 from tests.collector.objects import POD, at, pod
-from tests.collector.test_journal import JournaledStore
 from tests.fakes import MemorySink
 
 
@@ -66,7 +65,7 @@ def test_a_journal_of_before_and_after_gives_the_same_facts(tmp_path: Path) -> N
     lists = ((3600, "10", ("a", "b")), (60, "20", ("b",)), (7200, "15", ()), (90, "30", ()))
     for seconds, version, pods in lists:
         journal = Journal(tmp_path, most_bytes=1 << 20)
-        sink = JournaledStore(told, journal)
+        sink = JournalFirst(told, journal)
         taking = JournaledIntake(Intake("c", sink, sink.known("c"), live=True), journal)
         taking.relisted(POD, [json.dumps(pod(uid, 5)).encode() for uid in pods], version, at(seconds))
         taking.flush()

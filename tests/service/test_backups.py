@@ -25,11 +25,16 @@ UIDS = "select uid from object_state order by uid"
 
 @pytest.fixture(scope="module")
 def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
-    return load_settings(overrides={"store.data_dir": tmp_path_factory.mktemp("house") / "data"})
+    return settings_below(tmp_path_factory.mktemp("house"))
+
+
+def settings_below(folder: Path) -> Settings:
+    return load_settings(overrides={"store.data_dir": folder / "data"})
 
 
 @pytest.fixture(scope="module")
 def store(settings: Settings) -> Iterator[Store]:
+    """Nobody changes it, so that tests may come in any order."""
     store = open_store(settings)
     store.append(one_pod("here", 1))
     yield store
@@ -173,9 +178,10 @@ def test_a_store_whose_exchange_fails_is_open_again(settings: Settings, store: S
     assert settings.store_file.exists()
 
 
-def test_a_log_beside_a_store_that_was_kept_aside_is_restored_with_it(
-    settings: Settings, store: Store, tmp_path: Path
-) -> None:
+def test_a_log_beside_a_store_that_was_kept_aside_is_restored_with_it(tmp_path: Path) -> None:
+    settings = settings_below(tmp_path)
+    store = open_store(settings)
+    store.append(one_pod("here", 1))
     # What was committed since the last fold is in the log only, as after a kill.
     store.fold()
     store.append(one_pod("later", 1))
@@ -185,6 +191,7 @@ def test_a_log_beside_a_store_that_was_kept_aside_is_restored_with_it(
     store.append(one_pod("latest", 1))
     Keeper(settings, store).restore(aside)
     assert [row["uid"] for row in store.rows(UIDS)] == ["here", "later"]
+    store.close()
 
 
 def test_where_no_store_is_none_is_made_but_by_a_backup_that_is_put_back(

@@ -13,6 +13,7 @@ import requests
 from api.answers import SourceState
 from collector.intake import Intake
 from collector.journal import journal_files
+from collector.journal_reading import course_of
 from collector.recording import import_recording
 from collector.translator import find
 from collector.unpacking import CarefulFile
@@ -62,8 +63,13 @@ def test_a_backup_has_all_and_can_be_put_back(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="there is such a file"):
         keeper.backup(tmp_path / "books.duckdb")
     store.append(one_pod("later", 1))
-    keeper.restore(tmp_path / "books.duckdb")
+    left = facts(store)
+    told = keeper.restore(tmp_path / "books.duckdb")
     assert facts(store) == before
+    # What was there before is kept, whole, where the answer says.
+    aside = Store.open(Path(told.rpartition("what was there before is ")[2]))
+    assert facts(aside) == left
+    aside.close()
     # It takes facts again, numbered on from the last one.
     store.append(one_pod("later", 1))
     assert store.rows("select seq from description order by seq") == [{"seq": 2}, {"seq": 4}]
@@ -300,6 +306,8 @@ def test_a_person_is_forgotten_also_where_a_block_of_the_journal_was_cut_off(tmp
         lines = list(CarefulFile(path))
         assert lines
         assert not any(b"dirk" in line for line in lines)
+    # It is still said that something is missing.
+    assert [damage.by_kill for damage in course_of(folder).damages] == [True]
     store.close()
 
 

@@ -9,7 +9,7 @@ import pytest
 from collector.intake import Intake
 from collector.journal import Journal, JournaledIntake, journal_files
 from collector.translator import find
-from domain.errors import RecordingError, StoreBrokenError
+from domain.errors import StoreBrokenError
 from domain.metric import Measurement, Sample
 from domain.window import parse_instant
 from service.alarms import Alarms
@@ -31,8 +31,10 @@ order by all
 """
 
 
-def write(store: Store, settings: Settings, batches: range, *, journaled: bool) -> None:
-    """Let new namespaces be read, a batch of them at a time."""
+def write(
+    store: Store, settings: Settings, batches: range, *, journaled: bool, at_once: bool = False
+) -> None:
+    """Let new namespaces be read, a batch of them at a time; `at_once`: all within one millisecond."""
     translator = find("", "Namespace")
     assert translator is not None
     journal = Journal(journal_folder(settings, "north/1"), most_bytes=1 << 30)
@@ -52,7 +54,7 @@ def write(store: Store, settings: Settings, batches: range, *, journaled: bool) 
                 "resourceVersion": str(number),
                 "creationTimestamp": "2026-05-04T08:00:00Z",
             }
-            intake.see(translator, "ADDED", {"metadata": metadata}, SEEN_MS + number)
+            intake.see(translator, "ADDED", {"metadata": metadata}, SEEN_MS + (0 if at_once else number))
         intake.flush()
 
 
@@ -60,15 +62,15 @@ def settings_in(folder: Path) -> Settings:
     return load_settings(overrides={"store.data_dir": folder})
 
 
-def killed(tmp_path: Path, *, journaled: bool, backup: bool = False) -> Settings:
+def killed(tmp_path: Path, *, journaled: bool, backup: bool = False, at_once: bool = False) -> Settings:
     """A data folder as a killed process leaves it, with ten batches: five folded, five in the log."""
     settings = settings_in(tmp_path / "alive")
     store = open_store(settings)
-    write(store, settings, range(5), journaled=journaled)
+    write(store, settings, range(5), journaled=journaled, at_once=at_once)
     store.fold()
     if backup:
         Keeper(settings, store).backup()
-    write(store, settings, range(5, 10), journaled=journaled)
+    write(store, settings, range(5, 10), journaled=journaled, at_once=at_once)
     shutil.copytree(tmp_path / "alive", tmp_path / "killed")
     store.close()
     return settings_in(tmp_path / "killed")
@@ -121,6 +123,56 @@ def test_what_the_log_held_comes_from_the_journal(tmp_path: Path) -> None:
     store.close()
 
 
+def test_what_came_within_the_millisecond_in_which_the_file_was_folded_is_not_left_out(
+    tmp_path: Path,
+) -> None:
+    settings = killed(tmp_path, journaled=True, at_once=True)
+    spoil_log(settings)
+    store = open_store(settings)
+    assert rows(store) == (10 * EACH, 10 * EACH)
+    store.close()
+
+
+def test_where_the_journal_is_damaged_too_it_is_said_of_which_time(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings = killed(tmp_path, journaled=True)
+    spoil_log(settings)
+    first, second = journal_files(journal_folder(settings, "north/1"))
+    first.write_bytes(b"?" * 100)
+    second.write_bytes(second.read_bytes()[:-20])
+    store = open_store(settings)
+    # The last block was cut off, as by a kill: of what it was to tell nothing was acknowledged.
+    assert rows(store) == (9 * EACH, 9 * EACH)
+    (told,) = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"][1:]
+    assert told.startswith("journal of north/1: 00000001.ndjson.gz is cut off or broken: ")
+    assert told.endswith("it tells nothing before 2026-05-04T09:00:00.251Z")
+    store.close()
+
+
+def test_a_cluster_that_was_retired_stays_so_in_a_rebuild_and_when_the_log_is_lost(tmp_path: Path) -> None:
+    settings = settings_in(tmp_path / "alive")
+    store = open_store(settings)
+    write(store, settings, range(1), journaled=True)
+    store.fold()
+    keeper = Keeper(settings, store)
+    keeper.retire("north/1")
+    living = "select uid from object_state where gone_ms is null"
+    kept = [FACTS, "select * from object_state order by all", "select * from source_mark order by all"]
+    before = [store.rows(sql) for sql in kept]
+    assert store.rows(living) == []
+    shutil.copytree(tmp_path / "alive", tmp_path / "killed")
+    # The journal tells it, so that nothing is to be carried.
+    assert f"{EACH + 6} entries were read again; what was there" in keeper.rebuild()
+    assert [store.rows(sql) for sql in kept] == before
+    store.close()
+    again = settings_in(tmp_path / "killed")
+    spoil_log(again)
+    store = open_store(again)
+    assert [store.rows(sql) for sql in kept] == before
+    store.close()
+
+
 def test_without_a_journal_what_was_folded_is_there(tmp_path: Path) -> None:
     settings = killed(tmp_path, journaled=False)
     spoil_log(settings)
@@ -162,10 +214,14 @@ def test_a_rebuild_takes_over_what_no_journal_holds(tmp_path: Path) -> None:
     assert f"{2 * EACH + 3} entries were read again" in keeper.rebuild()
     assert store.rows(FACTS) == before
     assert store.history("m", start_ms=0, end_ms=2) == [said]
-    # A correction of a translator would show here; a journal without its beginning is refused.
+    # A correction of a translator would show here. What was dropped of the journal is taken over too.
     (file,) = journal_files(journal_folder(settings, "north/1"))
     file.rename(file.with_name("00000002.ndjson.gz"))
-    with pytest.raises(RecordingError, match="its beginning was dropped"):
-        keeper.rebuild()
+    keeper.rebuild()
+    assert store.rows(FACTS) == before
+    file.with_name("00000002.ndjson.gz").unlink()
+    # Each namespace was created, described itself, and is there.
+    told = keeper.rebuild()
+    assert "0 entries were read again; 200 facts that no journal tells were taken over as they were" in told
     assert store.rows(FACTS) == before
     store.close()

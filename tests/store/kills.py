@@ -18,9 +18,10 @@ from itertools import count
 from multiprocessing.connection import Connection
 from pathlib import Path
 
+from collector.replay import replay
 from domain.facts import ObjectKind
 from store.embedded import Store
-from tests.store.killed_writer import CLUSTER, write_until_killed
+from tests.store.killed_writer import CLUSTER, journal_beside, write_until_killed
 
 ROWS = 20
 UIDS = 30  # fewer than rows in two batches, so that most readings are newer ones of known objects
@@ -30,8 +31,17 @@ TOTALS = """
 select
     count(*)::bigint as rows,
     count(distinct uid || ' ' || resource_version)::bigint as different,
-    coalesce(max(resource_version::bigint), 0) as newest
+    coalesce(max(resource_version::bigint), 0) as newest,
+    (select count(*) from description)::bigint as described,
+    (select count(distinct uid || body) from description)::bigint as differently,
+    (select count(*) - count(distinct uid || moment) from transition)::bigint as again
 from event_sighting
+"""
+# Readings by what tells them apart.
+READINGS = """
+select uid || ' ' || resource_version as reading from event_sighting
+union all
+select uid || ' ' || body as reading from description
 """
 
 
@@ -54,6 +64,7 @@ class Found:
     lost: int = 0
     doubled: int = 0
     torn: int = 0
+    unjournaled: int = 0
     in_flight: int = 0
     moments: Counter[str] = field(default_factory=Counter)
     reopening: list[float] = field(default_factory=list)
@@ -67,14 +78,27 @@ class Found:
         committed = int(mark.resource_version) if mark is not None else 0
         (row,) = store.rows(TOTALS)
         store.close()
-        rows, different, newest = (int(str(row[name])) for name in ("rows", "different", "newest"))
+        rows, different, newest, described, differently, again = map(int, map(str, row.values()))
         told = (acknowledged + 1) * ROWS
-        self.lost += max(0, told - different)
-        self.doubled += rows - different
+        # Of each reading of an Event there is one of a namespace.
+        self.lost += max(0, told - different) + max(0, told - differently)
+        self.doubled += rows - different + described - differently + again
         # Facts and the mark of the source commit as one, and a batch whole or not at all.
         self.torn += abs(newest - committed) + abs(newest - different) + newest % ROWS
+        self.torn += abs(newest - differently)
         self.in_flight += max(0, newest - told)
         return newest // ROWS
+
+    def look_into_journal(self, path: Path) -> None:
+        """Count what is in the store, and not in what its journal gives again."""
+        again = Store.open(None)
+        replay(journal_beside(path), CLUSTER, again)
+        store = Store.open(path)
+        kept, given = ({str(row["reading"]) for row in one.rows(READINGS)} for one in (store, again))
+        self.unjournaled += len(kept - given)
+        self.doubled += len(again.rows(READINGS)) - len(given)
+        store.close()
+        again.close()
 
 
 def kill_many_times(path: Path, kills: int, chance: random.Random) -> Found:
@@ -100,6 +124,7 @@ def kill_many_times(path: Path, kills: int, chance: random.Random) -> Found:
         found.moments[moment or "at random"] += 1
         found.acknowledged += (acknowledged + 1 - following) * ROWS
         following = found.look(path, acknowledged)
+    found.look_into_journal(path)
     return found
 
 
@@ -139,7 +164,7 @@ def main() -> None:
     opening = sorted(found.reopening)
     lines = [("kills", f"{found.kills:,}")]
     lines += [(f"  {moment}", f"{times:,}") for moment, times in sorted(found.moments.items())]
-    for name in ("acknowledged", "lost", "doubled", "torn", "in_flight"):
+    for name in ("acknowledged", "lost", "doubled", "torn", "unjournaled", "in_flight"):
         lines.append((f"facts {name.replace('_', ' ')}", f"{getattr(found, name):,}"))
     for name, place in (("p50", len(opening) // 2), ("p99", len(opening) * 99 // 100), ("max", -1)):
         lines.append((f"reopening, CPU seconds, {name}", f"{opening[place]:.3f}"))
