@@ -76,6 +76,16 @@ class Identity:
         elif isinstance(body, objects.Pod):
             self._add_pod(known, body)
 
+    def forget(self, uids: Iterable[str]) -> None:
+        """Forget jobs from tables and their stays: no other object's answer rests on them."""
+        for uid in uids:
+            known = self.known.pop(uid, None)
+            if known is not None:
+                alike = self._by_name[known.kind, known.namespace, known.name]
+                alike.remove(uid)
+                if not alike:
+                    del self._by_name[known.kind, known.namespace, known.name]
+
     def _add_pod(self, pod: Known, body: objects.Pod) -> None:
         for claim in body.claims:
             self._users_of_claim.setdefault((pod.namespace, claim.name), {})[pod.uid] = pod

@@ -40,7 +40,10 @@ MAPPING: Final = mapping_of(
 )  # fmt: skip
 _SAMPLE_MS: Final = 60_000
 # What is compared: all that is derived, but for the numbers of the steps in which it was.
-_DERIVED: Final = (*OF_WORKLOADS, "gpu_hour", "activity_span", "waste_piece")
+_DERIVED: Final = (
+    *OF_WORKLOADS, "gpu_hour", "activity_span", "waste_piece", "own_failure_wait",
+    "demand_step", "share_span", "team_share_span", "pool_span",
+)  # fmt: skip
 _MEMORY_MIB: Final = 81_920.0
 
 

@@ -21,7 +21,9 @@ select
     requested_micro_gpus is null as unknown, gang_size, skewed
 from workload
 where
-    cluster = $cluster and open_until_ms >= $since_ms and workload_uid in (select unnest($uids::varchar[]))
+    cluster = $cluster
+    and open_until_ms between $since_ms and $until_ms
+    and workload_uid in (select unnest($uids::varchar[]))
 order by workload_uid
 """
 # One row per member object that says what the workload asks, by its first description.
@@ -37,7 +39,7 @@ inner join description
     on member.cluster = description.cluster and member.object_uid = description.uid
 where
     member.cluster = $cluster
-    and member.open_until_ms >= $since_ms
+    and member.open_until_ms between $since_ms and $until_ms
     and member.workload_uid in (select unnest($uids::varchar[]))
 group by member.workload_uid, description.uid, description.kind
 order by from_ms, description.uid
@@ -46,7 +48,9 @@ _SPANS: Final = """
 -- One row per span.
 select workload_uid, state as what, start_ms, end_ms, 0 as micro_gpus from span
 where
-    cluster = $cluster and open_until_ms >= $since_ms and workload_uid in (select unnest($uids::varchar[]))
+    cluster = $cluster
+    and open_until_ms between $since_ms and $until_ms
+    and workload_uid in (select unnest($uids::varchar[]))
 order by start_ms
 """
 _STAYS: Final = """
@@ -54,7 +58,9 @@ _STAYS: Final = """
 select workload_uid, node, gpu_model, coalesce(micro_gpus, 0) as micro_gpus, bound_ms, released_ms
 from holding
 where
-    cluster = $cluster and open_until_ms >= $since_ms and workload_uid in (select unnest($uids::varchar[]))
+    cluster = $cluster
+    and open_until_ms between $since_ms and $until_ms
+    and workload_uid in (select unnest($uids::varchar[]))
 order by bound_ms, pod_uid
 """
 _MEMBER_WAITS: Final = """
@@ -62,7 +68,9 @@ _MEMBER_WAITS: Final = """
 select workload_uid, 'member' as what, start_ms, end_ms, coalesce(micro_gpus, 0) as micro_gpus
 from member_wait
 where
-    cluster = $cluster and open_until_ms >= $since_ms and workload_uid in (select unnest($uids::varchar[]))
+    cluster = $cluster
+    and open_until_ms between $since_ms and $until_ms
+    and workload_uid in (select unnest($uids::varchar[]))
 order by start_ms, pod_uid
 """
 _RESERVATIONS: Final = """
@@ -70,7 +78,9 @@ _RESERVATIONS: Final = """
 select workload_uid, flavor as what, start_ms, end_ms, coalesce(micro_gpus, 0) as micro_gpus
 from reservation
 where
-    cluster = $cluster and open_until_ms >= $since_ms and workload_uid in (select unnest($uids::varchar[]))
+    cluster = $cluster
+    and open_until_ms between $since_ms and $until_ms
+    and workload_uid in (select unnest($uids::varchar[]))
 order by start_ms, flavor
 """
 _DECODERS: Final = {
@@ -144,7 +154,7 @@ class _Asks:
 def courses(store: Store, cluster: str, uids: Collection[str]) -> Iterator[Course]:
     """The courses of these workloads; one that has vanished has none."""
     asked: dict[str, object] = {"cluster": cluster, "uids": sorted(uids)}
-    asked["since_ms"] = store.counting_since(cluster, uids)
+    asked["since_ms"], asked["until_ms"] = store.counting(cluster, uids)
     asks: dict[str, _Asks] = {}
     for said in _rows(store, _SAID, asked):
         kind = ObjectKind(said["kind"])

@@ -2,22 +2,25 @@
 The stage that keeps the debt ledger: pools, shares and debts over time, from lives and quotas.
 
 What is new about a workload is found by comparing its pieces with those it had; the earliest
-difference, of quotas and nodes too, is the instant from which everything is booked anew.
+difference, of quotas and nodes too, is the instant from which everything is booked anew. Pieces are kept
+some workloads at a time, with a note of that instant, and then the ledger is swept: see
+`service.fairness_ledger`.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Final
+
+import polars as pl
 
 from analytics.copies import Place
-from analytics.fairness.books.accounts import Accounts, Entry, FiguresT, PoolFigures, Share, TeamShare
 from analytics.fairness.books.copies import Sibling, counted_once
-from analytics.fairness.books.course import FOREVER, Piece, pieces
+from analytics.fairness.books.course import Piece, pieces
 from analytics.fairness.books.site import SITE_KINDS, Site
-from analytics.fairness.books.sweep import Sweep
 from domain.policy import Policy
 from service.copied import Family, elsewhere, families_of
 from service.courses import courses
+from service.fairness_ledger import swept, to_sweep, unswept
 from service.histories import histories_of
 from service.refresh import JOB as LIVES
 from store.derived import Replacement
@@ -63,44 +66,29 @@ select workload_uid from demand_step
 where cluster = $cluster and until_ms >= $since_ms
 """
 
-# One row per piece of these workloads.
-_OLD: Final = """
-select * exclude (cluster) from demand_step
+# One row per piece of these workloads: the workload, and the columns of `Piece`.
+_OLD: Final = f"""
+select workload_uid, {", ".join(Piece._fields)} from demand_step
 where cluster = $cluster and workload_uid in (select unnest($uids::varchar[]))
-"""
-
-# One row per piece of all other workloads that reaches $since_ms.
-_OTHERS: Final = """
-select * exclude (cluster, workload_uid) from demand_step
-where
-    cluster = $cluster
-    and until_ms >= $since_ms
-    and workload_uid not in (select unnest($uids::varchar[]))
-"""
-
-_SHARES: Final = """
--- One row per account of an entity: its stretch just before $since_ms.
-select * exclude (cluster, end_ms) from share_span
-where cluster = $cluster and start_ms < $since_ms and until_ms >= $since_ms
-"""
-_TEAM_SHARES: Final = """
--- One row per account of a team in an entity: its stretch just before $since_ms.
-select * exclude (cluster, end_ms) from team_share_span
-where cluster = $cluster and start_ms < $since_ms and until_ms >= $since_ms
-"""
-_POOLS: Final = """
--- One row per pool: its stretch just before $since_ms.
-select * exclude (cluster, end_ms) from pool_span
-where cluster = $cluster and start_ms < $since_ms and until_ms >= $since_ms
-"""
+"""  # noqa: S608 (names from here)
 
 
 @dataclass(slots=True)
 class Fairness:
-    """Keeps the ledger up to date."""
+    """
+    Keeps the ledger up to date.
+
+    Args:
+        store: has the lives, and keeps the ledger.
+        policy: has the half-life of debts.
+        workloads: so many are in memory at once.
+        changes: so many of their changes are.
+    """
 
     store: Store
     policy: Policy
+    workloads: int = 5_000
+    changes: int = 50_000
     _sites: dict[str, Site] = field(default_factory=dict)
 
     @property
@@ -113,43 +101,70 @@ class Fairness:
         lives, own = self._reached(cluster)
         if lives is None or lives == own:
             return 0
-        seen = -1 if own is None else own
-        news_ms = self._site_news(cluster, seen, lives)
-        uids = self.store.cut_since(cluster, self.job).uids
+        news_ms = self._site_news(cluster, -1 if own is None else own, lives)
         if news_ms is not None:
-            living = self.store.rows(_LIVING, {"cluster": cluster, "since_ms": news_ms})
-            uids |= {str(row["workload_uid"]) for row in living}
             self._sites.pop(cluster, None)
-        families = families_of(self.store, cluster, uids)
-        uids |= {place.uid for family in families for place in family if place.cluster == cluster}
-        # Where the demand of a workload counts may change with its copies; only then the watermark moves.
-        for other, theirs in elsewhere(families, cluster).items():
-            if self._reached(other)[1] is not None:
-                replacements = self._replacements(other, theirs, families, None)
-                self.store.replace(other, replacements)
-        replacements = self._replacements(cluster, uids, families, 0 if own is None else news_ms)
-        self.store.replace(cluster, replacements, (self.job, lives))
-        return len(uids)
+        looked_at = 0
+        for some in self._with_news(cluster, None if own is None else news_ms):
+            families = families_of(self.store, cluster, some)
+            uids = some | {place.uid for family in families for place in family if place.cluster == cluster}
+            # Where the demand of a workload counts may change with its copies; their watermark stays.
+            for other, theirs in elsewhere(families, cluster).items():
+                if self._reached(other)[1] is not None:
+                    self._keep(other, theirs, families)
+                    self._sweep(other, None)
+            self._keep(cluster, uids, families)
+            looked_at += len(uids)
+        self._sweep(cluster, 0 if own is None else news_ms)
+        self.store.replace(cluster, [], (self.job, lives))
+        return looked_at
 
-    def _replacements(
-        self, cluster: str, uids: set[str], families: Iterable[Family], since_ms: int | None
-    ) -> list[Replacement]:
-        """What becomes of the books: these workloads anew, and all from an instant on where one is given."""
-        old = _by_workload(self.store.rows(_OLD, {"cluster": cluster, "uids": sorted(uids)}))
+    def _with_news(self, cluster: str, news_ms: int | None) -> Iterator[set[str]]:
+        """Workloads that were cut since, and those living when the site changed; some at a time."""
+        cut = self.store.cut_since(cluster, self.job, most=self.workloads)
+        if news_ms is None:
+            yield from cut
+            return
+        rows = self.store.rows(_LIVING, {"cluster": cluster, "since_ms": news_ms})
+        found = {str(row["workload_uid"]) for row in rows}.union(*cut)
+        for first in range(0, len(order := sorted(found)), self.workloads):
+            yield set(order[first : first + self.workloads])
+
+    def _keep(self, cluster: str, uids: set[str], families: Iterable[Family]) -> None:
+        """Keep the pieces of these workloads that differ from those they had, and from when on."""
+        old = _by_workload(self.store.frame(_OLD, {"cluster": cluster, "uids": sorted(uids)}))
         new = self._pieces(cluster, uids, families)
-        since_ms = _first_difference(old, new, since_ms)
-        if since_ms is None:
-            return []
-        since_ms = max(since_ms, closed_until(self.store, cluster))
-        accounts = self._booked(cluster, self._site(cluster), new, uids, since_ms)
-        return [
-            Replacement(
-                table="demand_step",
-                rows=[_step_row(cluster, uid, piece) for uid in new for piece in new[uid]],
-                keys=("workload_uid", uids),
-            ),
-            *_accounts_rows(cluster, accounts, since_ms),
+        differ = {uid for uid in old.keys() | new.keys() if set(old.get(uid, ())) != set(new.get(uid, ()))}
+        if not differ:
+            return
+        since = [
+            at_ms
+            for uid in differ
+            for before, now in [(set(old.get(uid, ())), set(new.get(uid, ())))]
+            for at_ms in _differences(before - now, now - before)
         ]
+        earlier = unswept(self.store, cluster)
+        rows = [(cluster, uid, *piece) for uid in sorted(differ) for piece in new.get(uid, ())]
+        columns = ("cluster", "workload_uid", *Piece._fields)
+        frame = pl.DataFrame(rows, schema=columns, orient="row", infer_schema_length=None)
+        self.store.replace(
+            cluster,
+            [
+                Replacement(table="demand_step", rows=frame, keys=("workload_uid", differ)),
+                to_sweep(cluster, min(since if earlier is None else [*since, earlier])),
+            ],
+        )
+
+    def _sweep(self, cluster: str, since_ms: int | None) -> None:
+        """Sweep the ledger from an instant on, and from where its pieces are newer."""
+        since = [at_ms for at_ms in (since_ms, unswept(self.store, cluster)) if at_ms is not None]
+        if not since:
+            return
+        first_ms = max(min(since), closed_until(self.store, cluster))
+        half_life = self.policy.debt_half_life
+        site = self._site(cluster)
+        for replacements in swept(self.store, site, half_life, first_ms, changes=self.changes):
+            self.store.replace(cluster, replacements)
 
     def _pieces(self, cluster: str, uids: set[str], families: Iterable[Family]) -> dict[str, list[Piece]]:
         """The pieces of these workloads of a cluster; of those with copies elsewhere what counts here."""
@@ -193,36 +208,6 @@ class Fairness:
             self._sites[cluster] = Site.of(cluster, known.values())
         return self._sites[cluster]
 
-    def _booked(
-        self, cluster: str, site: Site, new: Mapping[str, list[Piece]], uids: set[str], since_ms: int
-    ) -> Accounts:
-        """The accounts swept from that instant on."""
-        asked = {"cluster": cluster, "since_ms": since_ms}
-        others = self.store.rows(_OTHERS, asked | {"uids": sorted(uids)})
-        own = [piece for found in new.values() for piece in found if piece.until_ms >= since_ms]
-        accounts = Accounts.of(
-            self.policy.debt_half_life,
-            shares=[_entry(row, ("pool", "entity"), Share) for row in self.store.rows(_SHARES, asked)],
-            teams=[
-                _entry(row, ("pool", "entity", "team"), TeamShare)
-                for row in self.store.rows(_TEAM_SHARES, asked)
-            ],
-            pools=[_entry(row, ("pool",), PoolFigures) for row in self.store.rows(_POOLS, asked)],
-        )
-        Sweep(site, accounts).run((*own, *(_piece(row) for row in others)), since_ms)
-        return accounts
-
-
-def _first_difference(
-    old: Mapping[str, list[Piece]], new: Mapping[str, list[Piece]], since_ms: int | None
-) -> int | None:
-    """The earliest instant at which these pieces differ, or the given one; None where nothing does."""
-    found = [] if since_ms is None else [since_ms]
-    for uid in old.keys() | new.keys():
-        before, now = set(old.get(uid, ())), set(new.get(uid, ()))
-        found += _differences(before - now, now - before)
-    return min(found, default=None)
-
 
 def _differences(gone: set[Piece], come: set[Piece]) -> Iterable[int]:
     """When each piece of one set differs from its like in the other: at its start, or at the earlier end."""
@@ -233,55 +218,8 @@ def _differences(gone: set[Piece], come: set[Piece]) -> Iterable[int]:
     yield from (piece.at_ms for piece in ends)
 
 
-def _by_workload(rows: Iterable[Mapping[str, object]]) -> dict[str, list[Piece]]:
+def _by_workload(rows: pl.DataFrame) -> dict[str, list[Piece]]:
     found: dict[str, list[Piece]] = {}
-    for row in rows:
-        found.setdefault(str(row["workload_uid"]), []).append(_piece(row))
+    for uid, *piece in rows.iter_rows():
+        found.setdefault(uid, []).append(Piece(*piece))
     return found
-
-
-def _piece(row: Mapping[str, Any]) -> Piece:
-    return Piece(**{name: row[name] for name in Piece._fields})
-
-
-def _step_row(cluster: str, uid: str, piece: Piece) -> dict[str, object]:
-    return {"cluster": cluster, "workload_uid": uid, **piece._asdict()}
-
-
-def _entry(row: Mapping[str, Any], key: tuple[str, ...], figures: type[FiguresT]) -> Entry[FiguresT]:
-    """An account that is open again."""
-    return Entry(
-        key=tuple(str(row[name]) for name in key),
-        start_ms=row["start_ms"],
-        figures=figures(**{name: row[name] for name in figures._fields}),
-        opening_debt=row.get("opening_debt", 0.0),
-        opening_forgiven=row.get("opening_forgiven") or 0.0,
-    )
-
-
-def _accounts_rows(cluster: str, accounts: Accounts, since_ms: int) -> list[Replacement]:
-    def rows(
-        entries: Iterable[Entry[FiguresT]], key: tuple[str, ...], carried: tuple[str, ...] = ()
-    ) -> list[dict[str, object]]:
-        return [
-            {
-                "cluster": cluster,
-                "start_ms": entry.start_ms,
-                "end_ms": None if entry.until_ms == FOREVER else entry.until_ms,
-                "until_ms": entry.until_ms,
-                **entry.figures._asdict(),
-                **dict(zip(key, entry.key, strict=True)),
-                **{name: getattr(entry, name) for name in carried},
-            }
-            for entry in entries
-        ]
-
-    shares = rows(accounts.shares.entries(), ("pool", "entity"), ("opening_debt",))
-    teams = rows(accounts.teams.entries(), ("pool", "entity", "team"), ("opening_debt", "opening_forgiven"))
-    pools = rows(accounts.pools.entries(), ("pool",))
-    since = ("until_ms", since_ms)
-    return [
-        Replacement(table="share_span", rows=shares, since=since),
-        Replacement(table="team_share_span", rows=teams, since=since),
-        Replacement(table="pool_span", rows=pools, since=since),
-    ]

@@ -5,9 +5,10 @@ Both are counted stay by stay and added up by team and outcome. Lengths come fro
 where it has one, and from its stamps otherwise.
 """
 
-from collections.abc import Iterable
+import io
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 import polars as pl
 
@@ -54,9 +55,13 @@ left join attempt
     on holding.cluster = attempt.cluster
     and holding.workload_uid = attempt.workload_uid
     and holding.attempt = attempt.number
-where member.cluster = $cluster and member.kind = 'Pod' and starts_with(member.object_uid, 'job/')
-order by pod_uid
+where
+    member.cluster = $cluster
+    and member.kind = 'Pod'
+    and member.object_uid in (select unnest($uids::varchar[]))
 """
+# So many stays are compared at once.
+_AT_ONCE: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,22 +101,39 @@ class Reconciliation:
 
 @dataclass(slots=True)
 class Ledger:
-    """The stays of a file, as rows come: some 100 bytes each."""
+    """The stays of a file, as rows come: packed, of a file of millions there is nothing else that stays."""
 
-    pieces: list[pl.DataFrame] = field(default_factory=list)
+    pieces: list[bytes] = field(default_factory=list)
+    stays: int = 0
 
     def add(self, rows: Iterable[JobRow]) -> None:
         """Take in rows; of those of one stay the one with the most to tell counts."""
         piece = pl.DataFrame(list(map(_said, rows)), schema=_ROWS, orient="row")
         if piece.height:
-            self.pieces.append(piece)
+            packed = io.BytesIO()
+            piece.write_ipc(packed, compression="zstd")
+            self.pieces.append(packed.getvalue())
+            self.stays += piece.height
 
     def closing(self, store: Store, cluster: str) -> Reconciliation:
         """Compare with the books of the cluster."""
-        said = pl.concat(self.pieces) if self.pieces else _ROWS.to_frame()
+        parts = -(-self.stays // _AT_ONCE)
+        return _added_up([_compared(*self._part(store, cluster, part, parts)) for part in range(parts)])
+
+    def _part(self, store: Store, cluster: str, part: int, parts: int) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """A part of the stays, all that is said of one in the same, and what the books say of them."""
+        mine = pl.col("pod_uid").hash() % parts == part
+        said = pl.concat([pl.read_ipc(io.BytesIO(piece)).filter(mine) for piece in self.pieces])
         said = said.sort("progress", "line").unique("pod_uid", keep="last", maintain_order=True)
-        booked = store.frame(_BOOKS, {"cluster": cluster}).with_columns(pl.col("held_ms").cast(pl.Int64))
-        return reconciled(said, booked)
+        booked = store.frame(_BOOKS, {"cluster": cluster, "uids": said["pod_uid"].to_list()})
+        return said, booked.with_columns(pl.col("held_ms").cast(pl.Int64))
+
+
+class _Compared(NamedTuple):
+    """Stays of a file against those of the books: sums by team and outcome, and of all."""
+
+    lines: pl.DataFrame
+    apart: dict[str, Any]
 
 
 def reconciled(said: pl.DataFrame, booked: pl.DataFrame) -> Reconciliation:
@@ -124,6 +146,10 @@ def reconciled(said: pl.DataFrame, booked: pl.DataFrame) -> Reconciliation:
         booked: one row per stay; pod_uid, team, skewed, outcome, micro_gpus, held_ms. Stays of other files
             are left out.
     """
+    return _added_up([_compared(said, booked)])
+
+
+def _compared(said: pl.DataFrame, booked: pl.DataFrame) -> _Compared:
     both = said.join(booked, on="pod_uid", how="left", suffix="_booked", maintain_order="left")
     over = pl.col("outcome") != "open"
     # GPU-time of one large job fits into 64 bits, that of a cluster does not.
@@ -142,7 +168,7 @@ def reconciled(said: pl.DataFrame, booked: pl.DataFrame) -> Reconciliation:
         .group_by(by)
         .agg(books_stays=pl.len(), books=pl.col("books").sum())
     )
-    lines = file_side.join(books_side, on=by, how="full", coalesce=True).fill_null(0).sort(by)
+    lines = file_side.join(books_side, on=by, how="full", coalesce=True).fill_null(0)
     # Each stay by itself, so that two mistakes do not make up for each other.
     apart = both.select(
         micro_ms=(pl.col("books") - pl.col("file") - pl.col("gap")).abs().sum(),
@@ -151,6 +177,18 @@ def reconciled(said: pl.DataFrame, booked: pl.DataFrame) -> Reconciliation:
         unknown=pl.col("micro_gpus").is_null().sum(),
         skewed=pl.col("skewed").fill_null(value=False).sum(),
     ).row(0, named=True)
+    return _Compared(lines, apart)
+
+
+def _added_up(parts: Sequence[_Compared]) -> Reconciliation:
+    """What parts without a stay in common say together."""
+    lines = pl.concat([part.lines for part in parts]) if parts else pl.DataFrame()
+    if parts:
+        lines = lines.group_by("team", "outcome").sum().sort("team", "outcome")
+    apart = {
+        name: sum(part.apart[name] for part in parts)
+        for name in ("micro_ms", "stays", "gap", "unknown", "skewed")
+    }
     return Reconciliation(
         lines=tuple(
             Line(

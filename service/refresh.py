@@ -6,23 +6,20 @@ The watermark commits with the result, so that a stop at any point repeats work 
 
 from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
 
 from analytics.copies import Copies, Place, is_copy, is_dispatched
-from analytics.fairness.kueue_terms import quota_uses, term_rows
-from analytics.fragmentation.asked import node_rows, pod_rows, shape_rows
+from analytics.fairness.kueue_terms import term_rows
+from analytics.fragmentation.asked import node_rows
 from analytics.fragmentation.flavors import flavor_rows
-from analytics.history import Catalog, History, WorkloadFacts, checkpoints_ms
+from analytics.history import Catalog, History
 from analytics.identity import JOB_KINDS, Identity, Known
 from analytics.lifecycle import live
-from analytics.portrait import Surroundings, portrait, reservations
 from analytics.site_spans import node_spans, queue_spans
 from domain import objects
 from domain.facts import EventSighting, ObjectKind
 from domain.policy import Policy
 from domain.tenant import Tenancy
-from domain.workload import Life
 from service.copied import CopiesByCluster, admitted
 from service.histories import (
     JOBS,
@@ -33,6 +30,8 @@ from service.histories import (
     with_pods_of,
     workload_facts,
 )
+from service.imported_objects import cut_before, imported, imported_workloads
+from service.life_rows import add_life
 from service.old_members import old_members
 from store.embedded import Store
 from store.lives import OF_WORKLOADS, Watermark
@@ -46,8 +45,6 @@ _AROUND = frozenset(
 )
 _TELL_OF_PODS = frozenset({ObjectKind.POD, ObjectKind.IMPORTED_JOB})
 _TELLING_EVENTS = frozenset({"Scheduled", "Preempted"})
-# A copy was thrown out because its original was, and there it is told.
-_BY_THE_ORIGINAL = "EvictedOnManagerCluster"
 # One row where something in the cluster is a copy, or has one.
 _HAS_COPIES = """
 select 1 as one from workload_copy where cluster = $cluster or of_cluster = $cluster limit 1
@@ -71,6 +68,13 @@ class _Cluster:
     around: dict[str, History] = field(default_factory=dict)
     loaded: bool = False
     reads_pods: bool | None = None
+    # Histories that were read for this refresh.
+    read: dict[str, History] = field(default_factory=dict)
+
+    def forget_imported(self) -> None:
+        """Forget what was read for this refresh, and imported jobs altogether: see there."""
+        self.identity.forget(imported(self.read))
+        self.read.clear()
 
     def kueue_workloads(self, uids: Iterable[str]) -> Iterator[Known]:
         """The Kueue Workloads among these objects."""
@@ -104,17 +108,23 @@ class Refresher:
         if not changed.uids:
             return 0
         kept = self._of(cluster)
+        kept.forget_imported()  # what a refresh left that failed
+        first = kept.reads_pods is None
         new = self._learn(cluster, kept, changed.uids)
         observed = self._reads_pods(cluster)
         touched = changed.uids | self._depending(cluster, kept, changed.uids, observed=observed)
         members = self._affected(cluster, kept, touched, new=new)
         mark = Watermark(JOB, changed.seq)
+        for some in self._imported_depending(cluster, kept, changed.uids, first=first):
+            self._cut(cluster, self._affected(cluster, kept, some - members.keys()), mark)
+            kept.forget_imported()
         linked = self._linked(cluster, kept, members)
         self._cut(cluster, members, mark, news=changed.uids, advances=not linked)
         for other, uids in linked.items():
             self._cut(other, self._affected(other, self._of(other), uids), mark)
         if linked:
             self.store.write_lives(cluster, workload_uids=[], tables={}, watermark=mark)
+        kept.forget_imported()
         return len(members)
 
     def _of(self, cluster: str) -> _Cluster:
@@ -135,7 +145,9 @@ class Refresher:
         kept = self._of(cluster)
         observed = self._reads_pods(cluster)
         uids = {uid for group in members.values() for uid in group}
-        histories = histories_of(*self.store.facts_of(cluster, uids)) if uids else {}
+        histories = {uid: kept.read[uid] for uid in uids if uid in kept.read}
+        if missing := uids - histories.keys():
+            histories |= histories_of(*self.store.facts_of(cluster, missing))
         events = self._events(cluster, uids)
         catalog = Catalog.of(h for h in kept.around.values() if h.kind is ObjectKind.NODE)
         around = surroundings_of(kept.around.values())
@@ -151,7 +163,9 @@ class Refresher:
                 if workload_uid in without_pods:
                     facts = replace(facts, pods_elsewhere=True)
                 original = self._original(cluster, kept, group)
-                self._rows(tables, cluster, facts, life, around, original=original)
+                add_life(
+                    tables, cluster, facts, life=life, around=around, tenancy=self.tenancy, original=original
+                )
         if news & kept.around.keys():
             tables["node_span"] = list(node_spans(cluster, kept.around.values()))
             tables["node_device"] = [{"cluster": cluster} | row for row in node_rows(kept.around.values())]
@@ -164,14 +178,23 @@ class Refresher:
 
     def _learn(self, cluster: str, kept: _Cluster, uids: set[str]) -> set[str]:
         """
-        Take new descriptions into the index; all of them the first time.
+        Take new descriptions into the index; the first time all of them but those of imported jobs.
 
         Gives the objects that were not in it, as far as nothing can have been cut of them before.
         """
-        transitions, descriptions = self.store.facts_of(cluster, None if not kept.loaded else uids)
         new = uids - kept.identity.known.keys() if kept.loaded else set()
-        kept.loaded = True
-        histories = histories_of(transitions, descriptions)
+        if not kept.loaded:
+            kept.loaded = True
+            self._index(cluster, kept, histories_of(*self.store.lasting_facts_of(cluster)))
+        read = uids - kept.read.keys()
+        found = histories_of(*self.store.facts_of(cluster, read)) if read else {}
+        kept.read |= found
+        self._index(cluster, kept, found)
+        before = cut_before(self.store, cluster, kept.identity, imported(new))
+        return new - before
+
+    def _index(self, cluster: str, kept: _Cluster, histories: dict[str, History]) -> None:
+        """Take in what these objects say of themselves."""
         for history in histories.values():
             body = history.latest
             if history.kind in _AROUND:
@@ -188,7 +211,6 @@ class Refresher:
                 kept.identity.add(known)
                 if known.kind is ObjectKind.WORKLOAD:
                     self._copies.add(cluster, known)
-        return new
 
     def _linked(self, cluster: str, kept: _Cluster, members: dict[str, list[str]]) -> dict[str, set[str]]:
         """Originals and copies of these workloads in other clusters, which are read now if need be."""
@@ -285,6 +307,7 @@ class Refresher:
         A Workload that appears after its job takes the job's objects over, so the old owners of
         every touched object are looked at too, until nothing more is drawn in.
         """
+        self._learn_imported(cluster, kept, touched)
         drawn = {uid for uid in touched if kept.identity.workload_of(uid) is not None}
         drawn |= {owner for uid in drawn for owner in _claims(kept.identity, uid)}
         workloads: set[str] = set()
@@ -292,84 +315,38 @@ class Refresher:
         while asked := (drawn | workloads) - looked_up:
             old = old_members(self.store, cluster, asked, new=new)
             looked_up |= asked
+            self._learn_imported(cluster, kept, {uid for _, uid in old})
             drawn |= {uid for _, uid in old}
             workloads |= {uid for uid, _ in old} | set(kept.identity.members(drawn))
         members = kept.identity.members(drawn)
         return {workload: members.get(workload, []) for workload in workloads}
+
+    def _learn_imported(self, cluster: str, kept: _Cluster, uids: set[str]) -> None:
+        """Take in again what was forgotten of imported jobs."""
+        if missing := imported(uids) - kept.identity.known.keys():
+            self._learn(cluster, kept, missing)
+
+    def _imported_depending(
+        self, cluster: str, kept: _Cluster, uids: set[str], *, first: bool
+    ) -> Iterator[set[str]]:
+        """
+        Imported workloads that depend on something else that has news, some at a time.
+
+        Those in a namespace that changed; all there are, when a process begins.
+        """
+        spaces = {
+            kept.around[uid].name
+            for uid in uids
+            if uid in kept.around and kept.around[uid].kind is ObjectKind.NAMESPACE
+        }
+        if first or spaces:
+            yield from imported_workloads(self.store, cluster, None if first else spaces)
 
     def _events(self, cluster: str, uids: set[str]) -> dict[str, list[EventSighting]]:
         by_uid: dict[str, list[EventSighting]] = {}
         for event in self.store.events_of(cluster, _TELLING_EVENTS, uids):
             by_uid.setdefault(event.regarding_uid, []).append(event)
         return by_uid
-
-    def _rows(
-        self,
-        tables: dict[str, list[dict[str, object]]],
-        cluster: str,
-        facts: WorkloadFacts,
-        life: Life,
-        around: Surroundings,
-        *,
-        original: Place | None,
-    ) -> None:
-        """
-        Append the rows of one workload to each table; `original` is the one of which it is a copy.
-
-        What the pods of its copies hold, and the quota reserved for them, is told where they are.
-        """
-        who = _flat(portrait(facts, life, around=around, tenancy=self.tenancy))
-        who["user_name"] = who.pop("user")
-        key: dict[str, object] = {"cluster": cluster, "workload_uid": facts.uid}
-        tables["workload"].append(
-            key
-            | who
-            | {
-                "submitted_ms": life.submitted_ms,
-                "first_placed_ms": life.first_placed_ms,
-                "first_running_ms": life.first_running_ms,
-                "ended_ms": life.ended_ms,
-                "ended_earliest_ms": life.ended_earliest_ms,
-                "outcome": life.outcome,
-                "skewed": "; ".join(life.skewed),
-            }
-        )
-        tables["span"] += [key | _flat(span) for span in life.spans]
-        tables["attempt"] += [key | _flat(attempt) for attempt in life.attempts]
-        if original is not None:
-            of_uid = {"of_cluster": original.cluster, "of_workload_uid": original.uid}
-            tables["workload_copy"].append(key | of_uid)
-        for holding in () if facts.pods_elsewhere else life.holdings:
-            row = _flat(holding)
-            of_pod = key | {"pod_uid": holding.pod_uid}
-            tables["run"] += [of_pod | _flat(run) for run in row.pop("runs")]
-            tables["holding"].append(key | row)
-        tables["eviction"] += [
-            key | _flat(eviction)
-            for eviction in life.evictions
-            if original is None or eviction.reason != _BY_THE_ORIGINAL
-        ]
-        tables["member_wait"] += [key | _flat(wait) for wait in life.member_waits]
-        tables["workload_shape"] += [key | row for row in shape_rows(facts)]
-        here = () if facts.pods_elsewhere else facts.pods
-        objects_of = (*facts.queueing, *facts.jobs, *here)
-        for history in objects_of:
-            tables["member"].append(key | {"object_uid": history.uid, "kind": history.kind})
-        tables["checkpoint_told"] += [key | {"at_ms": at_ms} for at_ms in checkpoints_ms(objects_of)]
-        if facts.pods_elsewhere:
-            return
-        tables["pod_device"] += [key | row for row in pod_rows(facts)]
-        for history in facts.queueing:
-            tables["quota_use"] += [key | row for row in quota_uses(history)]
-            for flavor, quantity, start_ms, end_ms in reservations(history, facts.catalog):
-                tables["reservation"].append(
-                    key | {"flavor": flavor, "micro_gpus": quantity, "start_ms": start_ms, "end_ms": end_ms}
-                )
-
-
-def _flat(one: Any) -> dict[str, Any]:
-    """The fields of a dataclass; `dataclasses.asdict` copies what is in them, at ten times the cost."""
-    return {field.name: getattr(one, field.name) for field in fields(one)}
 
 
 def _claims(identity: Identity, uid: str) -> list[str]:

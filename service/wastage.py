@@ -18,11 +18,14 @@ from store.embedded import Store
 
 Rows: TypeAlias = Mapping[str, list[dict[str, Any]]]
 
+# So many workloads are looked for at once.
+_A_PAGE: Final = 50_000
 # Workloads whose rows are in memory at once.
-_AT_ONCE: Final = 500
+_AT_ONCE: Final = 2_000
 
 # One row per workload whose life, activity or rules are not those that its account was made of, among those
-# of which the life or the activity was made anew since.
+# of which the life or the activity was made anew since; in the order in which their rows lie, after one of
+# them, at most so many.
 _STALE: Final = """
 with news as (
     select workload_uid from workload_cut
@@ -34,6 +37,7 @@ with news as (
 
 select
     workload_cut.workload_uid,
+    workload_cut.open_until_ms,
     workload_cut.seq as lives_seq,
     coalesce(activity_cut.seq, -1) as activity_seq
 from news
@@ -47,12 +51,15 @@ left join waste_account
     and workload_cut.workload_uid = waste_account.workload_uid
 where
     workload_cut.cluster = $cluster
+    and workload_cut.open_until_ms >= $after_ms
+    and (workload_cut.open_until_ms > $after_ms or workload_cut.workload_uid > $after)
     and (
         waste_account.lives_seq is distinct from workload_cut.seq
         or waste_account.activity_seq is distinct from coalesce(activity_cut.seq, -1)
         or waste_account.rules is distinct from $rules
     )
-order by workload_cut.workload_uid
+order by workload_cut.open_until_ms, workload_cut.workload_uid
+limit $most
 """
 # One row: the last number of a cut of lives, and of activity.
 _REACHED: Final = """
@@ -61,7 +68,7 @@ select
     coalesce((select max(seq) from activity_cut where cluster = $cluster), -1) as activity_seq
 """
 
-_COUNTS: Final = " and open_until_ms >= $since_ms"
+_COUNTS: Final = " and open_until_ms between $since_ms and $until_ms"
 # One row per row of a table that belongs to one of the workloads; the table's name is one of ours.
 _OF_WORKLOADS: Final = {
     name: f"""
@@ -104,9 +111,9 @@ class Wastage:
         rules = self._fingerprint()
         (reached,) = self.store.rows(_REACHED, {"cluster": cluster})
         before = self._reached.get(cluster, {"lives_seq": -2, "activity_seq": -2})
-        stale = self.store.rows(_STALE, before | {"cluster": cluster, "rules": rules})
-        for first in range(0, len(stale), _AT_ONCE):
-            batch = stale[first : first + _AT_ONCE]
+        number = 0
+        for batch in self._stale(before | {"cluster": cluster, "rules": rules}):
+            number += len(batch)
             uids = [str(row["workload_uid"]) for row in batch]
             accounts = [row | {"cluster": cluster, "rules": rules} for row in batch]
             pieces, waits = self._rows(cluster, uids)
@@ -119,12 +126,22 @@ class Wastage:
                 ],
             )
         self._reached[cluster] = reached
-        return len(stale)
+        return number
+
+    def _stale(self, asked: Mapping[str, object]) -> Iterator[list[dict[str, object]]]:
+        """The workloads to account anew, some at a time."""
+        after: dict[str, object] = {"after_ms": -1, "after": ""}
+        while page := self.store.rows(_STALE, {**asked, **after, "most": _A_PAGE}):
+            after = {"after_ms": page[-1]["open_until_ms"], "after": page[-1]["workload_uid"]}
+            for row in page:
+                del row["open_until_ms"]
+            for first in range(0, len(page), _AT_ONCE):
+                yield page[first : first + _AT_ONCE]
 
     def courses(self, cluster: str, uids: Collection[str]) -> Iterator[tuple[str, Course]]:
         """What is known of the stay on GPUs of those of these workloads that held any."""
         asked: dict[str, object] = {"cluster": cluster, "uids": list(uids)}
-        asked["since_ms"] = self.store.counting_since(cluster, uids)
+        asked["since_ms"], asked["until_ms"] = self.store.counting(cluster, uids)
         tables = {name: _by_workload(self.store.rows(sql, asked)) for name, sql in _OF_WORKLOADS.items()}
         for uid in uids:
             mine = {name: found.get(uid, []) for name, found in tables.items()}

@@ -1,13 +1,13 @@
 """What is derived of lives and samples: rows replaced by key or from an instant on, with a watermark."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from domain.errors import StoreError
 from store.engine import Engine
-from store.facts import Changed
 from store.lives import MARK, Rows, Watermark, check_owner, fitting
+from store.open_until import FOREVER
 
 # Tables that stages derive; the name of a table stands in the SQL, so it is never anybody's text.
 TABLES: Final = frozenset(
@@ -18,6 +18,7 @@ TABLES: Final = frozenset(
         "waste_account",
         "own_failure_wait",
         "demand_step",
+        "unswept",
         "share_span",
         "team_share_span",
         "pool_span",
@@ -29,24 +30,20 @@ TABLES: Final = frozenset(
     }
 )
 
-_CUT_SINCE: Final = """
--- One row per workload that was cut after the job's watermark.
+_CUT_AFTER: Final = """
+-- One row per workload that was cut after another one, in the order of cuts; at most so many.
 select workload_uid, seq
 from workload_cut
-where
-    cluster = $cluster
-    and seq > coalesce(
-        (
-            select watermark.seq from watermark
-            where watermark.cluster = $cluster and watermark.job = $job
-        ),
-        -1
-    )
+where cluster = $cluster and seq >= $seq and (seq > $seq or workload_uid > $uid)
+order by seq, workload_uid
+limit $most
 """
+_WATERMARK: Final = "select seq from watermark where cluster = $cluster and job = $job"
 
-_COUNTING_SINCE: Final = """
--- One row: the earliest instant until which rows of one of these workloads count; of how many it is known.
-select min(open_until_ms) as since_ms, count(*)::bigint as known
+_COUNTING: Final = """
+-- One row: the first and the last instant until which rows of one of these workloads count; of how many it is
+-- known.
+select min(open_until_ms) as since_ms, max(open_until_ms) as until_ms, count(*)::bigint as known
 from workload_cut
 where cluster = $cluster and workload_uid = any($uids::varchar[])
 """
@@ -71,18 +68,22 @@ class Replacement:
     since: tuple[str, int] | None = None
 
 
-def cut_since(engine: Engine, cluster: str, job: str) -> Changed:
-    """Workloads that were cut, or vanished, since the job's watermark; and the next watermark."""
-    rows = engine.rows(_CUT_SINCE, {"cluster": cluster, "job": job})
-    seq = max((row["seq"] for row in rows if isinstance(row["seq"], int)), default=0)
-    return Changed({str(row["workload_uid"]) for row in rows}, seq)
+def cut_since(engine: Engine, cluster: str, job: str, *, most: int) -> Iterator[set[str]]:
+    """Workloads that were cut, or vanished, since the job's watermark; so many at a time, in order."""
+    marks = engine.rows(_WATERMARK, {"cluster": cluster, "job": job})
+    after: dict[str, object] = {"seq": int(str(marks[0]["seq"])) + 1 if marks else 0, "uid": ""}
+    while rows := engine.rows(_CUT_AFTER, {"cluster": cluster, "most": most, **after}):
+        yield {str(row["workload_uid"]) for row in rows}
+        after = {"seq": rows[-1]["seq"], "uid": rows[-1]["workload_uid"]}
 
 
-def counting_since(engine: Engine, cluster: str, uids: Collection[str]) -> int:
-    """The least `open_until_ms` of rows of these workloads: no others need be looked through for them."""
-    (row,) = engine.rows(_COUNTING_SINCE, {"cluster": cluster, "uids": list(uids)})
-    since_ms = row["since_ms"]
-    return since_ms if isinstance(since_ms, int) and row["known"] == len(set(uids)) else 0
+def counting(engine: Engine, cluster: str, uids: Collection[str]) -> tuple[int, int]:
+    """The least and the largest `open_until_ms` of rows of these workloads: others need no look."""
+    (row,) = engine.rows(_COUNTING, {"cluster": cluster, "uids": list(uids)})
+    since_ms, until_ms = row["since_ms"], row["until_ms"]
+    if isinstance(since_ms, int) and isinstance(until_ms, int) and row["known"] == len(set(uids)):
+        return since_ms, until_ms
+    return 0, FOREVER
 
 
 def replace(

@@ -1,6 +1,6 @@
 """The store as everybody else sees it."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, Self
@@ -176,6 +176,10 @@ class Store(Engine):
         """Objects with facts that the job has not seen, and the watermark to write with its result."""
         return facts.changed_since(self, cluster, job)
 
+    def lasting_facts_of(self, cluster: str) -> tuple[list[Transition], list[Description]]:
+        """Facts of all objects but those of imported jobs, in the order of arrival."""
+        return facts.lasting_facts_of(self, cluster)
+
     def facts_of(
         self, cluster: str, uids: Collection[str] | None = None
     ) -> tuple[list[Transition], list[Description]]:
@@ -245,13 +249,13 @@ class Store(Engine):
             advances=advances,
         )
 
-    def cut_since(self, cluster: str, job: str) -> Changed:
-        """Workloads whose lives were cut, or vanished, since the job's watermark; and the next one."""
-        return derived.cut_since(self, cluster, job)
+    def cut_since(self, cluster: str, job: str, *, most: int) -> Iterator[set[str]]:
+        """Workloads whose lives were cut, or vanished, since the job's watermark; so many at a time."""
+        return derived.cut_since(self, cluster, job, most=most)
 
-    def counting_since(self, cluster: str, uids: Collection[str]) -> int:
-        """The least `open_until_ms` that rows of these workloads have; see `store.derived`."""
-        return derived.counting_since(self, cluster, uids)
+    def counting(self, cluster: str, uids: Collection[str]) -> tuple[int, int]:
+        """The least and the largest `open_until_ms` of rows of these workloads; see `store.derived`."""
+        return derived.counting(self, cluster, uids)
 
     def replace(
         self,

@@ -81,6 +81,18 @@ where
     and ($uids is null or uid in (select unnest($uids::varchar[])))
 order by seq
 """
+# The uid of what a table of jobs tells begins so; a cluster's own are UUIDs.
+IMPORTED: Final = "job/"
+_LASTING_TRANSITIONS: Final = """
+select transition.* from transition
+where cluster = $cluster and not starts_with(uid, $imported)
+order by seq
+"""
+_LASTING_DESCRIPTIONS: Final = """
+select description.* from description
+where cluster = $cluster and not starts_with(uid, $imported)
+order by seq
+"""
 _OF_KINDS: Final = """
 select description.* from description
 where cluster = $cluster and list_contains($kinds::varchar[], kind)
@@ -306,6 +318,15 @@ def facts_of(
     asked = {"cluster": cluster, "uids": None if uids is None else list(uids)}
     return _made(Transition, engine.frame(_TRANSITIONS, asked)), _made(
         Description, engine.frame(_DESCRIPTIONS, asked)
+    )
+
+
+def lasting_facts_of(engine: Engine, cluster: str) -> tuple[list[Transition], list[Description]]:
+    """Facts of all objects but those of imported jobs, in the order of arrival."""
+    asked = {"cluster": cluster, "imported": IMPORTED}
+    return (
+        _made(Transition, engine.frame(_LASTING_TRANSITIONS, asked)),
+        _made(Description, engine.frame(_LASTING_DESCRIPTIONS, asked)),
     )
 
 

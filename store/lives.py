@@ -184,14 +184,22 @@ def fitting(name: str, schema: pa.Schema, rows: Rows) -> pa.Table:
 
 
 def _column(rows: Rows, column: pa.Field) -> pa.Array:
-    values = (
-        rows[column.name].to_list() if isinstance(rows, pl.DataFrame) else [row[column.name] for row in rows]
-    )
-    if pa.types.is_integer(column.type) and any(isinstance(value, float) for value in values):
-        # Arrow would cut the fraction off without a word.
+    if isinstance(rows, pl.DataFrame):
+        series = rows[column.name]
+        if series.dtype.is_float():
+            _refuse_fraction(column)
+        return series.to_arrow().cast(column.type)
+    values = [row[column.name] for row in rows]
+    if float in set(map(type, values)):
+        _refuse_fraction(column)
+    return pa.array(values, column.type)
+
+
+def _refuse_fraction(column: pa.Field) -> None:
+    # Arrow would cut the fraction off without a word.
+    if pa.types.is_integer(column.type):
         message = f"column {column.name} has a fraction"
         raise pa.ArrowInvalid(message)
-    return pa.array(values, column.type)
 
 
 def _check_columns(name: str, schema: pa.Schema, given: set[str]) -> None:

@@ -72,9 +72,7 @@ def carry_debt(debt: float, *, gap_gpus: float, elapsed_ms: int, half_life: time
     Raises:
         PolicyError: the half-life is missing or not positive. It is never taken for a reset.
     """
-    half_life_hours = _hours(half_life)
-    hours = elapsed_ms / _MS_PER_HOUR
-    return debt * math.pow(2, -hours / half_life_hours) + gap_gpus * _counted(hours, half_life_hours)
+    return carried(debt, gap_gpus=gap_gpus, elapsed_ms=elapsed_ms, half_life=half_life)[0]
 
 
 def forgiven_debt(debt: float, *, gap_gpus: float, elapsed_ms: int, half_life: timedelta | None) -> float:
@@ -86,10 +84,22 @@ def forgiven_debt(debt: float, *, gap_gpus: float, elapsed_ms: int, half_life: t
     Raises:
         PolicyError: the half-life is missing or not positive.
     """
+    return carried(debt, gap_gpus=gap_gpus, elapsed_ms=elapsed_ms, half_life=half_life)[1]
+
+
+def carried(
+    debt: float, *, gap_gpus: float, elapsed_ms: int, half_life: timedelta | None
+) -> tuple[float, float]:
+    """Both, `carry_debt` and `forgiven_debt`: a sweep asks for them together, at each of its stretches."""
     half_life_hours = _hours(half_life)
     hours = elapsed_ms / _MS_PER_HOUR
-    counted = _counted(hours, half_life_hours)
-    return debt * counted * math.log(2) / half_life_hours + gap_gpus * (hours - counted)
+    # How much of the time still counts at its end, hours: (h / ln 2) (1 - 2^(-dt/h)).
+    rate = math.log(2) / half_life_hours
+    counted = -math.expm1(-hours * rate) / rate
+    return (
+        debt * math.pow(2, -hours / half_life_hours) + gap_gpus * counted,
+        debt * counted * math.log(2) / half_life_hours + gap_gpus * (hours - counted),
+    )
 
 
 def ledger(stretches: Iterable[Stretch], *, opening: float, half_life: timedelta | None) -> Ledger:
@@ -136,12 +146,6 @@ def _hours(half_life: timedelta | None) -> float:
         message = f"half-life of the fairness debt = {half_life}: expected a positive length, for example 7d"
         raise PolicyError(message)
     return half_life / timedelta(hours=1)
-
-
-def _counted(hours: float, half_life_hours: float) -> float:
-    """(h / ln 2) (1 - 2^(-dt/h)), hours: how much of the time still counts at its end."""
-    rate = math.log(2) / half_life_hours
-    return -math.expm1(-hours * rate) / rate
 
 
 def _refuse_hole(before: Stretch | None, stretch: Stretch) -> None:

@@ -6,8 +6,13 @@ Quantities are whole micro-GPU, weights thousandths as in `domain.objects`.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from operator import attrgetter
+from typing import Final
 
 from domain.errors import DataError
+
+# A function in C, for a sweep asks it of all entities of a pool at each change.
+_NAME: Final = attrgetter("name")
 
 
 def _refuse_negative(thing: "Entity | CohortTree | Pool", kind: str, name: str) -> None:
@@ -103,6 +108,8 @@ class CohortTree:
     @property
     def total_quota(self) -> int:
         """All quota: a cohort's own adds to that of its members."""
+        if not self.cohorts:
+            return self.quota + sum(entity.quota for entity in self.entities)
         return self.own_quota + sum(entity.quota for entity in self.members())
 
     def room(self, wanted: int, used: int) -> int:
@@ -130,11 +137,11 @@ class Pool:
     entities: tuple[Entity, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        found = tuple(sorted(self.tree.members(), key=lambda entity: entity.name))
+        found = tuple(sorted(self.tree.members(), key=_NAME))
         object.__setattr__(self, "entities", found)
         if self.capacity < 0:
             _refuse_negative(self, "pool", self.tree.name)
-        names = [entity.name for entity in self.entities]
+        names = list(map(_NAME, found))
         if len(set(names)) < len(names):
             twice = sorted({name for name in names if names.count(name) > 1})
             message = f"pool {self.tree.name!r}, entities {twice}: expected each name once; add them up first"

@@ -6,12 +6,16 @@ Whole micro-GPU. Ties are decided by name, so the order of entities never matter
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from operator import attrgetter
+from typing import Final, NamedTuple
 
-from analytics.fairness.entities import CohortTree, Entity, Pool
-from analytics.fairness.maxmin import Claim, max_min
+from analytics.fairness.entities import CohortTree, Pool
+from analytics.fairness.maxmin import Claim, max_min, shared
 
 Amounts = Mapping[str, int]
+# Functions in C, for a sweep asks them of all entities of a pool at each change.
+_NAME: Final = attrgetter("name")
+_WEIGHT: Final = attrgetter("weight_milli")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +38,10 @@ class Entitlement:
 def entitlement(pool: Pool) -> Entitlement:
     """The entitlements of a pool. They never exceed demand, and sum to at most its capacity."""
     guaranteed = guaranteed_parts(pool)
-    room = {entity.name: entity.most - guaranteed[entity.name] for entity in pool.entities}
+    room = {
+        entity.name: entity.most - part
+        for entity, part in zip(pool.entities, guaranteed.values(), strict=True)
+    }
     branch = _branch(pool.tree, guaranteed, room)
     amount = _surplus(pool, guaranteed, branch)
     more: dict[str, int] = {}
@@ -50,8 +57,9 @@ def entitlement(pool: Pool) -> Entitlement:
 
 def guaranteed_parts(pool: Pool) -> dict[str, int]:
     """The smaller of demand and quota; where the capacity is less than all, a share by quota."""
-    claims = [Claim(min(entity.demand, entity.quota), entity.quota) for entity in pool.entities]
-    parts = max_min(pool.capacity, claims)
+    quotas = [entity.quota for entity in pool.entities]
+    within = [entity.quota and min(entity.demand, entity.quota) for entity in pool.entities]
+    parts = shared(pool.capacity, within, quotas)
     return {entity.name: part for entity, part in zip(pool.entities, parts, strict=True)}
 
 
@@ -89,21 +97,23 @@ def spread(tree: CohortTree, amount: int, *, guaranteed: Amounts, room: Amounts)
 
 class _Branch(NamedTuple):
     """
-    A cohort or an entity, as its parent sees it.
+    A cohort, as its parent sees it, and its children: entities and cohorts, in order of name.
 
     `supply` is what its members can share among themselves, `lends` the part of it that its parent
     may have too. `room` is what its members can take above their guaranteed parts, `own` the part
-    of that which nobody else can take from them.
+    of that which nobody else can take from them. The lists have a place for each child; `below` are
+    those that are cohorts, by their place.
     """
 
-    name: str
-    weight_milli: int
     room: int
     own: int
     supply: int
     lends: int
-    children: tuple["_Branch", ...] = ()
-    is_entity: bool = False
+    names: list[str]
+    weights: list[int]
+    rooms: list[int]
+    owns: list[int]
+    below: Mapping[int, "_Branch"]
 
 
 def _surplus(pool: Pool, guaranteed: Amounts, branch: _Branch) -> int:
@@ -112,51 +122,52 @@ def _surplus(pool: Pool, guaranteed: Amounts, branch: _Branch) -> int:
     return min(left, handed_out + branch.supply)
 
 
-def _leaf(entity: Entity, guaranteed: Amounts, room: Amounts) -> _Branch:
-    lends = entity.lendable(guaranteed.get(entity.name, 0))
-    return _Branch(
-        name=entity.name,
-        weight_milli=entity.weight_milli,
-        room=room[entity.name],
-        own=0,
-        supply=lends,
-        lends=lends,
-        is_entity=True,
-    )
-
-
 def _branch(tree: CohortTree, guaranteed: Amounts, room: Amounts) -> _Branch:
-    below = [_branch(cohort, guaranteed, room) for cohort in tree.cohorts]
-    leaves = [_leaf(entity, guaranteed, room) for entity in tree.entities]
-    children = tuple(sorted((*leaves, *below), key=lambda child: (child.name, child.is_entity)))
-    lendable = tree.quota + sum(child.lends for child in children)
+    # A cohort comes before an entity of its name.
+    children = sorted((*tree.cohorts, *tree.entities), key=_NAME)
+    names = list(map(_NAME, children))
+    below = {
+        place: _branch(child, guaranteed, room)
+        for place, child in enumerate(children)
+        if isinstance(child, CohortTree)
+    }
+    rooms, owns = [room.get(name, 0) for name in names], [0] * len(names)
+    for place, cohort in below.items():
+        rooms[place], owns[place] = cohort.room, cohort.own
+    own = sum(owns)
+    # Who has no quota lends nothing.
+    lendable = tree.quota + sum(cohort.lends for cohort in below.values())
+    lendable += sum(each.lendable(guaranteed.get(each.name, 0)) for each in tree.entities if each.quota)
     lends = lendable if tree.lending_limit is None else min(lendable, tree.lending_limit)
-    used = sum(guaranteed.get(entity.name, 0) for entity in tree.members())
-    limited = tree.room(sum(child.room for child in children), used)
-    own = sum(child.own for child in children)
+    limited = sum(rooms)
+    if tree.borrowing_limit is not None:
+        limited = tree.room(limited, sum(guaranteed.get(entity.name, 0) for entity in tree.members()))
     return _Branch(
-        name=tree.name,
-        weight_milli=tree.weight_milli,
         room=limited,
         own=min(limited, own + lendable - lends),
         supply=own + lendable,
         lends=lends,
-        children=children,
+        names=names,
+        weights=list(map(_WEIGHT, children)),
+        rooms=rooms,
+        owns=owns,
+        below=below,
     )
 
 
 def _pour(branch: _Branch, amount: int, shares: dict[str, int]) -> None:
     """Share an amount among the members of a branch."""
-    own = max_min(amount, [Claim(child.own, child.own) for child in branch.children])
-    claims = [
-        Claim(child.room - part, child.weight_milli) for child, part in zip(branch.children, own, strict=True)
-    ]
-    more = max_min(amount - sum(own), claims)
-    for child, part, extra in zip(branch.children, own, more, strict=True):
-        if child.is_entity:
-            shares[child.name] = part + extra
+    if not branch.below:
+        shares.update(zip(branch.names, shared(amount, branch.rooms, branch.weights), strict=True))
+        return
+    own = shared(amount, branch.owns, branch.owns)
+    rooms = [room - part for room, part in zip(branch.rooms, own, strict=True)]
+    more = shared(amount - sum(own), rooms, branch.weights)
+    for place, (name, part, extra) in enumerate(zip(branch.names, own, more, strict=True)):
+        if place in branch.below:
+            _pour(branch.below[place], part + extra, shares)
         else:
-            _pour(child, part + extra, shares)
+            shares[name] = part + extra
 
 
 def team_entitlements(entitled: Amounts, claims: Mapping[str, Mapping[str, Claim]]) -> dict[str, int]:

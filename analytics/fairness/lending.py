@@ -6,9 +6,10 @@ Whole micro-GPU. Lent sums to borrowed less what comes from no entity's quota.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
-from analytics.fairness.entities import Entity, Pool
+from analytics.fairness.entities import Pool
 from domain.quantity import largest_remainder
 
 
@@ -41,22 +42,24 @@ class Lending:
 def lending(pool: Pool) -> Lending:
     """What each entity lends, borrows, and holds over its quota, by what is held now."""
     entities = pool.entities
-    unused = [entity.lendable(entity.held) for entity in entities]
-    borrowed = [_borrowed(entity) for entity in entities]
-    lent = largest_remainder(min(sum(borrowed), sum(unused)), unused)
+    unused = [entity.quota and entity.lendable(entity.held) for entity in entities]
+    borrowed = [0 if entity.alone else max(0, entity.held - entity.quota) for entity in entities]
+    lendable = min(sum(borrowed), sum(unused))
+    lent = largest_remainder(lendable, unused) if lendable else [0] * len(entities)
     return Lending(
         standings={
-            entity.name: Standing(
-                free_quota=max(0, entity.quota - entity.held),
-                lent=lent[i],
-                borrowed=borrowed[i],
-                over_quota=max(0, entity.held - entity.quota) - borrowed[i],
-            )
-            for i, entity in enumerate(entities)
+            entity.name: _standing(entity.quota, entity.held, lends, borrows)
+            for entity, lends, borrows in zip(entities, lent, borrowed, strict=True)
         },
         from_unassigned=sum(borrowed) - sum(lent),
     )
 
 
-def _borrowed(entity: Entity) -> int:
-    return 0 if entity.alone else max(0, entity.held - entity.quota)
+@lru_cache(maxsize=4096)
+def _standing(quota: int, held: int, lent: int, borrowed: int) -> Standing:
+    return Standing(
+        free_quota=max(0, quota - held),
+        lent=lent,
+        borrowed=borrowed,
+        over_quota=max(0, held - quota) - borrowed,
+    )

@@ -31,15 +31,20 @@ def max_min(amount: int, claims: Sequence[Claim]) -> list[int]:
     >>> max_min(9, [Claim(cap=4, weight=1), Claim(cap=9, weight=0)])
     [4, 5]
     """
-    caps = [claim.cap for claim in claims]
+    return shared(amount, [claim.cap for claim in claims], [claim.weight for claim in claims])
+
+
+def shared(amount: int, caps: list[int], weights: Sequence[int]) -> list[int]:
+    """As `max_min`, of caps and weights that lie apart: a sweep asks it millions of times."""
     if sum(caps) <= amount:
         return caps
-    if all(claim.weight > 0 for claim in claims):
-        return _fill(amount, claims)
-    positive = [claim if claim.weight > 0 else Claim(0, 0) for claim in claims]
-    shares = _fill(amount, positive)
-    last = [Claim(0, 0) if claim.weight > 0 else Claim(claim.cap, 1) for claim in claims]
-    rest = _fill(amount - sum(shares), last)
+    if not amount:
+        return [0] * len(caps)
+    if min(weights) > 0:
+        return _fill(amount, caps, weights)
+    shares = _fill(amount, [cap if w > 0 else 0 for cap, w in zip(caps, weights, strict=True)], weights)
+    last = [0 if weight > 0 else cap for cap, weight in zip(caps, weights, strict=True)]
+    rest = _fill(amount - sum(shares), last, [0 if weight > 0 else 1 for weight in weights])
     return [share + more for share, more in zip(shares, rest, strict=True)]
 
 
@@ -58,34 +63,35 @@ def whole_parts(exact: Sequence[Fraction]) -> list[int]:
     return parts
 
 
-def _level(amount: int, claims: Sequence[Claim]) -> tuple[int, int] | None:
+def _level(amount: int, caps: list[int], weights: Sequence[int]) -> tuple[int, int] | None:
     """The level as a fraction, among positive weights: whole numbers are several times faster."""
-    left, weight, open_claims = amount, sum(claim.weight for claim in claims), list(claims)
-    while open_claims:
-        unmet = [claim for claim in open_claims if claim.cap * weight > left * claim.weight]
-        if len(unmet) == len(open_claims):
-            return left, weight
+    wanted = [(cap, weight) for cap, weight in zip(caps, weights, strict=True) if cap and weight > 0]
+    left, total = amount, sum(weight for _, weight in wanted)
+    while wanted:
+        unmet = [(cap, weight) for cap, weight in wanted if cap * total > left * weight]
+        if len(unmet) == len(wanted):
+            return left, total
         # Whoever is met at this level is met at any higher one, and what they leave only raises it.
-        left -= sum(claim.cap for claim in open_claims) - sum(claim.cap for claim in unmet)
-        weight = sum(claim.weight for claim in unmet)
-        open_claims = unmet
+        left -= sum(cap for cap, _ in wanted) - sum(cap for cap, _ in unmet)
+        total = sum(weight for _, weight in unmet)
+        wanted = unmet
     return None
 
 
-def _fill(amount: int, claims: Sequence[Claim]) -> list[int]:
+def _fill(amount: int, caps: list[int], weights: Sequence[int]) -> list[int]:
     """Shares among positive weights; a claim of nothing may have any."""
-    if sum(claim.cap for claim in claims) <= amount:
-        return [claim.cap for claim in claims]
-    level = _level(amount, [claim for claim in claims if claim.weight > 0])
+    if sum(caps) <= amount:
+        return caps
+    level = _level(amount, caps, weights)
     if level is None:
-        return [claim.cap for claim in claims]
-    left, weight = level
+        return caps
+    left, total = level
     shares, remainders, missing = [], [], left
-    for i, claim in enumerate(claims):
-        if claim.cap * weight <= left * claim.weight:
-            shares.append(claim.cap)
+    for i, (cap, weight) in enumerate(zip(caps, weights, strict=True)):
+        if cap * total <= left * weight:
+            shares.append(cap)
             continue
-        share, remainder = divmod(left * claim.weight, weight)
+        share, remainder = divmod(left * weight, total)
         shares.append(share)
         remainders.append((-remainder, i))
         missing -= share

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
@@ -16,6 +17,7 @@ from api.answers import ReportQuestion
 from api.reports import REPORTS
 from dashboard.views.fairness import LEDGER, OF_POOL, STATES
 from domain import objects
+from domain.errors import StoreError
 from domain.facts import Description, ObjectKind, Transition
 from domain.policy import Policy
 from domain.quantity import Quota
@@ -87,6 +89,38 @@ def test_a_workload_that_vanishes_leaves_no_trace(seed: int) -> None:
         assert books(store) == at_once(seed)
 
 
+@pytest.mark.slow
+@law(8, deadline=None)
+@given(seed=st.integers(0, 2**32), workloads=st.integers(1, 4), changes=st.integers(1, 9))
+def test_parts_of_time_and_a_stop_between_them_give_the_books_of_a_single_sweep(
+    seed: int, workloads: int, changes: int
+) -> None:
+    dice = random.Random(seed)
+    facts, lives = site_of(dice), lives_of(dice)
+    with opened() as store:
+        append(store, [*facts, *map(job, lives)])
+        # What is swept at first is swept from the beginning; what comes later, from where it differs.
+        write_lives(store, lives[: len(lives) // 2])
+        Fairness(store, Policy(), workloads=workloads, changes=changes).refresh(CLUSTER, 0)
+        write_lives(store, lives[len(lives) // 2 :])
+        stops = random.Random(seed)
+        keep = store.replace
+
+        def keep_or_stop(*given: Any) -> None:
+            if stops.random() < 0.2:
+                raise StoreError
+            keep(*given)
+
+        with pytest.MonkeyPatch.context() as monkeypatch:
+            monkeypatch.setattr(store, "replace", keep_or_stop)
+            for _ in range(9):
+                with suppress(StoreError):
+                    Fairness(store, Policy(), workloads=workloads, changes=changes).refresh(CLUSTER, 0)
+        Fairness(store, Policy(), workloads=workloads, changes=changes).refresh(CLUSTER, 0)
+        assert books(store) == at_once(seed)
+        assert store.rows("select * from unswept") == []
+
+
 def test_nothing_new_is_no_work() -> None:
     with opened() as store:
         append(store, site_of(random.Random(1)))
@@ -96,7 +130,7 @@ def test_nothing_new_is_no_work() -> None:
         assert stage.refresh(CLUSTER, 0) == 0
 
 
-@pytest.mark.parametrize("moment", ["rows", "cut_since", "facts_of"])
+@pytest.mark.parametrize("moment", ["rows", "frame", "cut_since", "facts_of"])
 def test_a_life_that_is_cut_while_the_stage_reads_is_booked_the_next_time(
     moment: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -107,8 +141,8 @@ def test_a_life_that_is_cut_while_the_stage_reads_is_booked_the_next_time(
         write_lives(store, lives[:-1])
         read, late = getattr(store, moment), lives[-1:]
 
-        def then_cut(*given: Any) -> Any:
-            found = read(*given)
+        def then_cut(*given: Any, **named: Any) -> Any:
+            found = read(*given, **named)
             if late:
                 write_lives(store, [late.pop()])
             return found

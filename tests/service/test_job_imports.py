@@ -51,9 +51,14 @@ def write(path: Path, *lines: str) -> Path:
     return path
 
 
-def take(store: Store, path: Path, cluster: str | None = "hpc") -> Summary:
-    tenancy = Tenancy(users=(Rule(from_label="user"),))
-    refresher = Refresher(store=store, tenancy=tenancy)
+def refresher_of(store: Store) -> Refresher:
+    return Refresher(store=store, tenancy=Tenancy(users=(Rule(from_label="user"),)))
+
+
+def take(
+    store: Store, path: Path, cluster: str | None = "hpc", refresher: Refresher | None = None
+) -> Summary:
+    refresher = refresher or refresher_of(store)
     source = sacct_source(path, zone=ZoneInfo("UTC"), fields=None)
     return import_jobs(source, store, cluster=cluster, now_ms=NOW_MS, refresh=refresher.refresh_cluster)
 
@@ -165,12 +170,15 @@ FATES = (
 )
 
 
-def reads_of(order: list[str], files: int, folder: Path) -> dict[str, list[dict[str, object]]]:
+def reads_of(
+    order: list[str], files: int, folder: Path, *, one_process: bool = True
+) -> dict[str, list[dict[str, object]]]:
     store = Store.open(None)
+    lasting = refresher_of(store) if one_process else None
     each = -(-len(order) // files)
     for number in range(files):
         lines = order[number * each : (number + 1) * each]
-        take(store, write(folder / f"{number}.txt", *lines))
+        take(store, write(folder / f"{number}.txt", *lines), refresher=lasting)
     return books(store)
 
 
@@ -186,7 +194,9 @@ def test_rows_and_exports_in_any_order_make_the_same_books(
 ) -> None:
     shuffled = Random(seed)
     order = shuffled.sample(FATES, len(FATES))
-    assert reads_of(order, shuffled.randint(1, 4), tmp_path) == in_order
+    # A process that goes on has forgotten the objects of jobs that were cut, and reads them again.
+    files, one_process = shuffled.randint(1, 4), seed % 2 == 0
+    assert reads_of(order, files, tmp_path, one_process=one_process) == in_order
 
 
 def test_a_later_export_brings_jobs_up_to_date_and_again_changes_nothing(tmp_path: Path) -> None:

@@ -61,8 +61,8 @@ def test_what_is_cut_anew_is_found_again_whatever_it_counted_until(store: Store)
         for table in ("workload", "span"):
             found = store.rows(f"select open_until_ms from {table}")  # noqa: S608 (ours)
             assert found == [{"open_until_ms": expected}]
-        assert store.counting_since(CLUSTER, {"w"}) == expected
+        assert store.counting(CLUSTER, {"w"}) == (expected, expected)
     store.write_lives(CLUSTER, {"w"}, {}, ("lives", 2))
     left = [table for table in OF_WORKLOADS if store.rows(f"select 1 from {table}")]  # noqa: S608 (ours)
     assert left == []
-    assert store.counting_since(CLUSTER, {"w", "never cut"}) == 0
+    assert store.counting(CLUSTER, {"w", "never cut"}) == (0, FOREVER)

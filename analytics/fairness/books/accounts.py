@@ -7,14 +7,14 @@ fades in sight and is there when it comes back.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Generic, NamedTuple, TypeVar
 
 from analytics.fairness.books.course import FOREVER
 from analytics.fairness.books.state import PoolState
 from analytics.fairness.books.tally import TeamUse
-from analytics.fairness.debt import carry_debt, forgiven_debt
+from analytics.fairness.debt import carried
 from analytics.fairness.lending import Standing
 from analytics.fairness.maxmin import max_min
 from domain.quantity import MICRO_PER_GPU
@@ -63,8 +63,7 @@ class PoolFigures(NamedTuple):
 FiguresT = TypeVar("FiguresT", Share, TeamShare, PoolFigures)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry(Generic[FiguresT]):
+class Entry(NamedTuple, Generic[FiguresT]):
     """A stretch of an account; `key` is its pool, entity and team, as far as it has them."""
 
     key: tuple[str, ...]
@@ -93,7 +92,7 @@ class Book(Generic[FiguresT]):
             return
         debt, forgiven = self._carried(before, at_ms)
         if before.start_ms < at_ms:
-            self.over.append(replace(before, until_ms=at_ms))
+            self.over.append(before._replace(until_ms=at_ms))
         self.open[key] = Entry(
             key=key, start_ms=at_ms, figures=figures, opening_debt=debt, opening_forgiven=forgiven
         )
@@ -109,9 +108,8 @@ class Book(Generic[FiguresT]):
         if isinstance(figures, PoolFigures):
             return 0.0, 0.0
         gap_gpus, elapsed_ms = (figures.entitled - figures.held) / MICRO_PER_GPU, at_ms - entry.start_ms
-        debt, forgiven = (
-            after(entry.opening_debt, gap_gpus=gap_gpus, elapsed_ms=elapsed_ms, half_life=self.half_life)
-            for after in (carry_debt, forgiven_debt)
+        debt, forgiven = carried(
+            entry.opening_debt, gap_gpus=gap_gpus, elapsed_ms=elapsed_ms, half_life=self.half_life
         )
         return debt, entry.opening_forgiven + forgiven
 
@@ -124,8 +122,8 @@ class Accounts:
     teams: Book[TeamShare]
     pools: Book[PoolFigures]
     known: dict[str, dict[str, set[str]]] = field(default_factory=dict)
-    # By pool and entity what was booked last of its model, its terms and its standing.
-    _last: dict[str, dict[str, tuple[str | int, ...]]] = field(default_factory=dict)
+    # By pool the model and the state that were booked last.
+    _last: dict[str, tuple[str, PoolState]] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -147,6 +145,11 @@ class Accounts:
         for each in teams:
             accounts.known.setdefault(each.key[0], {}).setdefault(each.key[1], set()).add(each.key[2])
         return accounts
+
+    def drop_over(self) -> None:
+        """Forget the stretches that are over; they were written down."""
+        for book in (self.shares, self.teams, self.pools):
+            book.over.clear()
 
     def book(
         self,
@@ -170,26 +173,19 @@ class Accounts:
             touched: the entities whose uses changed since the pool was booked last; None is all.
         """
         known = self.known.setdefault(pool, {})
-        for entity in state.entitled:
-            known.setdefault(entity, set())
+        for entity in state.entitled.keys() - known.keys():
+            known[entity] = set()
         if not known:
             return
-        last = self._last.setdefault(pool, {})
-        for entity, names in known.items():
-            standing = state.standings.get(entity, _NO_STANDING)
-            # Of many entities few change at once: the others are as they were booked.
-            now = (
-                model,
-                state.entitled.get(entity, 0),
-                state.quota.get(entity, 0),
-                standing.lent,
-                standing.borrowed,
-                standing.over_quota,
-            )
-            if touched is not None and entity not in touched and last.get(entity) == now:
-                continue
-            last[entity] = now
-            self._book_entity(at_ms, (pool, entity), names, model, state=state, uses=teams.get(entity, {}))
+        last_model, last = self._last.get(pool, ("", None))
+        self._last[pool] = (model, state)
+        # Of many entities few change at once: the others are as they were booked.
+        changed: Collection[str] = known
+        if touched is not None and last is not None and model == last_model:
+            changed = known.keys() & {*touched, *_others(last, state)}
+        for entity in sorted(changed):
+            uses = teams.get(entity, {})
+            self._book_entity(at_ms, (pool, entity), known[entity], model, state=state, uses=uses)
         figures = PoolFigures(
             gpu_model=model,
             capacity=state.capacity,
@@ -235,3 +231,14 @@ class Accounts:
                 over_quota=standing.over_quota,
             ),
         )
+
+
+def _others(before: PoolState, now: PoolState) -> Iterator[str]:
+    """Entities of which quota, entitlement or standing differ between two states."""
+    for was, is_now in (
+        (before.quota, now.quota),
+        (before.entitled, now.entitled),
+        (before.standings, now.standings),
+    ):
+        if was != is_now:
+            yield from (name for name, _ in was.items() ^ is_now.items())

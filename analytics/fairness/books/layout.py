@@ -28,7 +28,7 @@ class Layout:
     `covers` are the resources that it shares out, None for all. In `spread` stand the entities
     whose quota is one for all models of the cluster, so that this pool has a part of it only.
     `grows`: teams without any quota may come in. `offered`: units of all resources that its nodes ever
-    offered together.
+    offered together. `names` are those of the entities in its tree.
     """
 
     pool: str
@@ -39,6 +39,10 @@ class Layout:
     spread: frozenset[str] = field(default_factory=frozenset)
     grows: bool = False
     offered: int = 0
+    names: frozenset[str] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "names", frozenset(entity.name for entity in self.tree.members()))
 
     def shares(self, resource: str) -> bool:
         """Whether the pool shares out that resource."""

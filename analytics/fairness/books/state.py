@@ -1,7 +1,7 @@
 """How a pool stands at an instant: its layout filled with what is held and asked, and what follows."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from analytics.fairness.books.layout import Layout
@@ -45,27 +45,45 @@ class Terms(NamedTuple):
 
 
 def pool_of(
-    layout: Layout, capacity: int, uses: Mapping[str, Use], terms: Mapping[str, Terms] | None = None
+    layout: Layout,
+    capacity: int,
+    uses: Mapping[str, Use],
+    terms: Mapping[str, Terms] | None = None,
+    *,
+    strangers: Mapping[str, Entity] | None = None,
 ) -> Pool:
     """
     The pool with what is held and asked.
 
     Whoever holds or asks without being in its tree has no quota: a team where teams may come in,
-    else a queue that has lost its quota here, which can neither lend nor borrow.
+    else a queue that has lost its quota here, which can neither lend nor borrow. `strangers` are such,
+    made by `strangers_of` of these uses; None makes them.
     """
-    known = {entity.name for entity in layout.tree.members()}
-    tree = _filled(layout.tree, uses, terms or {})
-    strangers = tuple(
-        Entity(name=name, quota=0, demand=use.demand, held=use.held, alone=not layout.grows)
-        for name, use in sorted(uses.items())
-        if name not in known
-    )
-    hard = layout.hard_quota and not (strangers and layout.grows)
+    found = strangers_of(layout, uses, {}) if strangers is None else strangers
+    hard = layout.hard_quota and not (found and layout.grows)
     return Pool(
         capacity=capacity,
-        tree=replace(tree, entities=(*tree.entities, *strangers)) if strangers else tree,
+        tree=_filled(layout.tree, uses, terms or {}, (*found.values(),)),
         hard_quota=hard,
     )
+
+
+def strangers_of(layout: Layout, uses: Mapping[str, Use], before: Mapping[str, Entity]) -> dict[str, Entity]:
+    """
+    Those who hold or ask without being in the tree of a pool, by name.
+
+    Args:
+        layout: of the pool.
+        uses: by entity.
+        before: what this gave for the layout before: an entity of which nothing changed is the same.
+    """
+    found = {}
+    for name in sorted(uses.keys() - layout.names):
+        use, known = uses[name], before.get(name)
+        if known is None or known.demand != use.demand or known.held != use.held:
+            known = Entity(name=name, quota=0, demand=use.demand, held=use.held, alone=not layout.grows)
+        found[name] = known
+    return found
 
 
 def state_of(pool: Pool) -> PoolState:
@@ -104,14 +122,18 @@ def part_of(amount: int, uses: Mapping[str, Use], capacities: Mapping[str, int])
     return parts
 
 
-def _filled(tree: CohortTree, uses: Mapping[str, Use], terms: Mapping[str, Terms]) -> CohortTree:
+def _filled(
+    tree: CohortTree, uses: Mapping[str, Use], terms: Mapping[str, Terms], others: tuple[Entity, ...] = ()
+) -> CohortTree:
+    """The tree with what is held and asked, and with others beside those in its root."""
+    own = tuple(_entity(entity, uses.get(entity.name, NOTHING), terms) for entity in tree.entities)
     return CohortTree(
         name=tree.name,
         quota=tree.quota,
         weight_milli=tree.weight_milli,
         borrowing_limit=tree.borrowing_limit,
         lending_limit=tree.lending_limit,
-        entities=tuple(_entity(entity, uses.get(entity.name, NOTHING), terms) for entity in tree.entities),
+        entities=(*own, *others),
         cohorts=tuple(_filled(cohort, uses, terms) for cohort in tree.cohorts),
     )
 

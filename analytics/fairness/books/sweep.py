@@ -13,13 +13,20 @@ from analytics.fairness.books.accounts import Accounts
 from analytics.fairness.books.course import FOREVER, Piece
 from analytics.fairness.books.layout import Layout, layouts
 from analytics.fairness.books.site import NodeTurn, Quotas, Selector, Site
-from analytics.fairness.books.state import NOTHING, PoolState, Terms, Use, part_of, pool_of, state_of
+from analytics.fairness.books.state import (
+    NOTHING,
+    PoolState,
+    Terms,
+    Use,
+    part_of,
+    pool_of,
+    state_of,
+    strangers_of,
+)
 from analytics.fairness.books.tally import Tally
-from analytics.fairness.entities import CohortTree
+from analytics.fairness.entities import CohortTree, Entity
 
 _ENDS, _BEGINS = 0, 1
-# What was seen often comes again soon; of a month of a large cluster all states would fill the memory.
-_MOST_STATES = 512
 _NO_NODES = Selector(model="no node")
 
 
@@ -30,11 +37,16 @@ class Sweep:
     site: Site
     accounts: Accounts
     _tally: Tally = field(default_factory=Tally)
-    _states: dict[tuple[object, ...], PoolState] = field(default_factory=dict)
+    # By pool those who were not in its tree at its last change.
+    _strangers: dict[str, dict[str, Entity]] = field(default_factory=dict)
     _spread: set[str] = field(default_factory=set)
 
-    def run(self, found: Iterable[Piece], since_ms: int) -> None:
-        """Sweep from an instant on; `found` are all pieces that reach it or come later."""
+    def run(self, found: Iterable[Piece], since_ms: int, until_ms: int = FOREVER) -> None:
+        """
+        Sweep `[since_ms, until_ms)`.
+
+        `found` are all pieces that reach the first instant, or come later and before the other.
+        """
         known = list(found)
         for turn in self.site.nodes:
             if turn.at_ms < since_ms:
@@ -44,7 +56,9 @@ class Sweep:
                 self._tally.add(piece, 1)
         self._lay_out(since_ms - 1)
         anew = {version.from_ms for version in self.site.versions} | set(self.site.models().values())
-        for at_ms, changes in groupby(_changes(self.site, known, since_ms), key=lambda change: change[0]):
+        for at_ms, changes in groupby(
+            _changes(self.site, known, since_ms, until_ms), key=lambda change: change[0]
+        ):
             touched, nodes = dict[str, set[str]](), set[str]()
             for _, order, change in changes:
                 if isinstance(change, NodeTurn):
@@ -65,7 +79,7 @@ class Sweep:
         found = layouts(self.site, self.site.quotas_at(at_ms), at_ms)
         spread = {pool for pool, layout in found.items() if layout.spread}
         self._spread = spread if len(spread) > 1 else set()
-        self._states.clear()
+        self._strangers.clear()
         return self._tally.lay_out(found)
 
     def _book(self, at_ms: int, pools: set[str], touched: Mapping[str, set[str]]) -> None:
@@ -83,14 +97,11 @@ class Sweep:
             )
 
     def _state(self, layout: Layout, uses: Mapping[str, Use], terms: Mapping[str, Terms]) -> PoolState:
-        """The state of a pool; the same input was often seen before."""
+        """The state of a pool; of those outside its tree few differ from what they were before."""
+        strangers = strangers_of(layout, uses, self._strangers.get(layout.pool, {}))
+        self._strangers[layout.pool] = strangers
         capacity = self._tally.capacity[layout.pool]
-        key = (layout.pool, capacity, *sorted(uses.items()), *sorted(terms.items()))
-        if key not in self._states:
-            if len(self._states) >= _MOST_STATES:
-                self._states.clear()
-            self._states[key] = state_of(pool_of(layout, capacity, uses, terms))
-        return self._states[key]
+        return state_of(pool_of(layout, capacity, uses, terms, strangers=strangers))
 
     def _without_quotas(self, pool: str) -> Layout:
         """A pool whose queues are gone, or whose nodes nobody has seen."""
@@ -128,14 +139,14 @@ class Sweep:
 
 
 def _changes(
-    site: Site, known: list[Piece], since_ms: int
+    site: Site, known: list[Piece], since_ms: int, until_ms: int
 ) -> Iterator[tuple[int, int, Piece | NodeTurn | Quotas]]:
     """Every change with its instant, in order."""
     found: list[tuple[int, int, Piece | NodeTurn | Quotas]] = [
         *((piece.at_ms, _BEGINS, piece) for piece in known if piece.at_ms >= since_ms),
-        *((piece.until_ms, _ENDS, piece) for piece in known if since_ms <= piece.until_ms < FOREVER),
-        *((turn.at_ms, _BEGINS, turn) for turn in site.nodes if turn.at_ms >= since_ms),
-        *((quotas.from_ms, _BEGINS, quotas) for quotas in site.versions[1:] if quotas.from_ms >= since_ms),
+        *((piece.until_ms, _ENDS, piece) for piece in known if since_ms <= piece.until_ms < until_ms),
+        *((turn.at_ms, _BEGINS, turn) for turn in site.nodes if since_ms <= turn.at_ms < until_ms),
+        *((v.from_ms, _BEGINS, v) for v in site.versions[1:] if since_ms <= v.from_ms < until_ms),
     ]
     found.sort(key=lambda change: change[:2])
     return iter(found)

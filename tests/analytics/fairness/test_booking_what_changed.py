@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analytics.fairness.books import sweep
 from analytics.fairness.books.accounts import Accounts
 from analytics.fairness.books.course import pieces
 from analytics.fairness.books.site import Site
@@ -73,10 +72,3 @@ def test_what_changed_is_enough(seed: int) -> None:
         assert list(found.teams.entries()) == list(whole.teams.entries())
         assert list(found.pools.entries()) == list(whole.pools.entries())
         assert found.shares.over
-
-
-def test_states_that_are_forgotten_are_found_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    where = sites()[0]
-    known = swept(where, Random(5))
-    monkeypatch.setattr(sweep, "_MOST_STATES", 1)
-    assert swept(where, Random(5)) == known

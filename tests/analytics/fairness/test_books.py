@@ -1,6 +1,5 @@
 """From lives and quotas to pools: where demand counts, what capacity is, how debts grow."""
 
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -315,7 +314,7 @@ def test_a_sweep_begun_anywhere_gives_the_same_accounts() -> None:
 
 def _resumed(whole: Accounts, since_ms: int) -> Accounts:
     def reopened(book: Book[FiguresT]) -> list[Entry[FiguresT]]:
-        return [replace(e, until_ms=END) for e in book.entries() if e.start_ms < since_ms <= e.until_ms]
+        return [e._replace(until_ms=END) for e in book.entries() if e.start_ms < since_ms <= e.until_ms]
 
     return Accounts.of(
         HALF_LIFE,
