@@ -5,7 +5,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from analytics.evaluate import parameters
@@ -14,6 +14,7 @@ from domain.metric import Ask
 from domain.window import Window
 from store.embedded import Store
 from store.lives import OF_WORKLOADS
+from tests.laws import law
 from tests.random_lives import HOUR, random_lives, write
 
 END_MS = 72 * HOUR
@@ -53,7 +54,7 @@ def test_answers_about_a_past_instant_are_those_of_reading_everything() -> None:
 
 
 @pytest.mark.long
-@settings(max_examples=40, deadline=None)
+@law(40, deadline=None)
 @given(st.integers(0, 10**9), st.integers(1, 80), st.integers(1, 48))
 def test_so_are_those_about_any_instant_and_window(seed: int, as_of_hours: int, window_hours: int) -> None:
     check(seed, as_of_hours=as_of_hours, window_hours=window_hours)

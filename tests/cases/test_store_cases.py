@@ -5,6 +5,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from collector.intake import Intake
 from store.embedded import Store
 from tests.shared import shared
@@ -49,6 +51,7 @@ def answer_to_o02(data: Case, path: Path) -> Case:
     return {"rows_after_recovery": [list(row) for row in rows], "duplicates": len(rows) - len(Counter(rows))}
 
 
+@pytest.mark.long
 def test_o01_pages_read_through_the_process_that_owns_the_file(tmp_path: Path) -> None:
     data, expected = case("O01-database-file-locked")
     answer = answer_to_o01(data, tmp_path / "store.duckdb")

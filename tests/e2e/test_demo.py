@@ -62,6 +62,7 @@ def test_the_dashboard_is_healthy(running: Demo) -> None:
     assert fetch(f"{running.dashboard}/_stcore/health").text == "ok"
 
 
+@pytest.mark.long
 def test_ctrl_c_ends_it_without_an_error_and_leaves_nothing(tmp_path: Path) -> None:
     with demo(tmp_path) as started:
         code = started.interrupt()

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from urllib.parse import quote
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
@@ -17,6 +17,7 @@ from domain.tenant import Tenancy
 from domain.window import FixedClock
 from service.answers import Answers
 from tests.build import at, filled
+from tests.laws import law
 
 NAMES = sorted({parameter.name for route in ROUTES for parameter in route.parameters} | {"x", ""})
 METRICS = ("queue_wait_seconds", "held_gpus", "wastage_ratio", "free_gpus")
@@ -49,7 +50,7 @@ def client() -> Iterator[TestClient]:
     store.close()
 
 
-@settings(max_examples=150)
+@law(150)
 @given(
     route=st.sampled_from(ROUTES),
     name=st.one_of(st.sampled_from(METRICS), st.sampled_from(["r-done", "waits", "waste", "2026-03"]), TEXTS),

@@ -7,7 +7,7 @@ from copy import deepcopy
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from api.answers import ListQuestion
@@ -23,6 +23,7 @@ from store.embedded import Store
 from tests.collector.golden import translator_of
 from tests.fakes import MemorySink
 from tests.fuzz.mutations import Json, changed, odd_bytes, odd_objects, written
+from tests.laws import law
 
 NOW_MS = parse_instant("2026-06-01T00:00:00Z")
 EVENT_TYPES = st.sampled_from(["ADDED", "MODIFIED", "DELETED"])
@@ -43,7 +44,7 @@ def test_the_objects_that_are_changed_are_of_every_kind() -> None:
     assert {translator.kind for translator, _ in written()} >= {one.kind for one in TRANSLATORS}
 
 
-@settings(max_examples=150)
+@law(150)
 @given(odd=odd_objects(), event_type=EVENT_TYPES)
 def test_each_object_is_taken_in_or_set_aside_and_the_store_takes_what_came_of_it(
     odd: tuple[Translator, dict[str, Json]], event_type: str, store: Store
@@ -63,7 +64,7 @@ def test_each_object_is_taken_in_or_set_aside_and_the_store_takes_what_came_of_i
     kept.flush()
 
 
-@settings(max_examples=80)
+@law(80)
 @given(
     bodies=st.lists(
         st.one_of(odd_bytes(), odd_objects().map(lambda odd: json.dumps(odd[1]).encode())), max_size=4

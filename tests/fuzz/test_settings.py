@@ -7,13 +7,14 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.errors import SettingsError
 from service.settings import Settings, plain
 from service.settings_file import load_settings
 from tests.fuzz.mutations import places, refused_with
+from tests.laws import law
 
 # Sections whose lists and mappings are empty by default, filled so that their members can be wrong too.
 FILLED: dict[str, Any] = plain(Settings()) | {
@@ -35,7 +36,7 @@ ODD: st.SearchStrategy[Any] = st.one_of(
 SAYS = re.compile(r"expected|unknown key|not YAML|there is no such|cannot be read")
 
 
-@settings(max_examples=60)
+@law(60)
 @given(
     changes=st.lists(
         st.tuples(st.integers(0, 10_000), st.sampled_from(["set", "set", "add", "drop"]), ODD),
@@ -74,7 +75,7 @@ def test_any_settings_are_taken_or_refused_with_the_key_and_what_was_expected(
     assert not said or any(key in said for key in touched), said
 
 
-@settings(max_examples=60)
+@law(60)
 @given(data=st.one_of(st.binary(max_size=60),
 st.text(max_size=40).map(lambda text: text.encode(errors="replace")),
                       st.sampled_from([b"[" * 900, b"a: &a [*a]", b"!!python/object:os.system x",

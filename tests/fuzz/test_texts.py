@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import polars as pl
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from collector.dcgm.answers import series_in, take_series
@@ -19,6 +19,7 @@ from collector.recording import import_recording
 from domain.gpu_fault import HEALTH_FIELDS
 from tests.fakes import MemorySink
 from tests.fuzz.mutations import refused_with
+from tests.laws import law
 
 AT_MS = 1_772_442_000_000
 NAMES = st.sampled_from(
@@ -86,7 +87,7 @@ def test_any_file_of_scrapes_is_read_or_refused_with_words(head: bytes, rest: by
             read_file(file, step_ms=None, single_at_ms=AT_MS)
 
 
-@settings(max_examples=150)
+@law(150)
 @given(
     result=st.one_of(
         st.recursive(
@@ -136,7 +137,7 @@ COLUMNS: Mapping[str, list[Any]] = {
 }
 
 
-@settings(max_examples=60)
+@law(60)
 @given(
     odd=st.dictionaries(st.sampled_from(sorted(COLUMNS)), st.integers(0, 9), max_size=3),
     missing=st.one_of(st.none(), st.sampled_from(sorted(COLUMNS))),
@@ -162,7 +163,7 @@ def test_any_table_is_read_or_refused_with_words(
             assert sum(len(part.samples.frame) for part in parts) == 1
 
 
-@settings(max_examples=60)
+@law(60)
 @given(
     listed=st.one_of(st.none(), st.binary(max_size=40), st.sampled_from([
         b'{"apiVersion":"v1","kind":"PodList","metadata":{"resourceVersion":"1"},"items":[{},null,7,{"metadata":{}}]}',

@@ -26,7 +26,7 @@ from store.embedded import Store
 from tests.recordings.comparing import TENANCY, ground_truth, rows, show
 from tests.shared import shared
 
-pytestmark = [pytest.mark.recordings, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.recordings, pytest.mark.long, pytest.mark.timeout(300)]
 
 # What a pod holds follows from pods, nodes and the labels of namespaces; the other streams are not needed.
 NEEDED = ("pods.", "nodes.", "namespaces.")

@@ -43,6 +43,7 @@ def test_the_committed_sample_is_below_one_megabyte() -> None:
     assert sum(path.stat().st_size for path in SMALL.iterdir()) < MOST_BYTES
 
 
+@pytest.mark.long
 def test_another_end_moves_every_instant_and_nothing_else() -> None:
     hour_ms = 3_600_000
     early, late = (generate(seed=1, end_ms=parse_instant(END) + shift) for shift in (0, hour_ms))

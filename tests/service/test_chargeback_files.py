@@ -74,6 +74,7 @@ def test_what_cannot_be_exported_says_what_to_do(
     assert "cannot be written (No such file or directory); name a file in a folder that exists" in err
 
 
+@pytest.mark.long
 def test_a_closed_month_tells_its_fingerprint_and_is_exported_from_serve_as_from_the_store(
     data_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -164,6 +164,7 @@ def held_pod(name: str, start_ms: int, end_ms: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
+@pytest.mark.long
 def test_what_came_since_the_last_measurement_is_booked_before_anything_is_dropped(tmp_path: Path) -> None:
     """Facts that are in no book hold a month up, and housekeeping does not wait for the next measurement."""
     settings = load_settings(

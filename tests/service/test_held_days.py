@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from analytics.chargeback.agreement import Agreement
@@ -21,6 +21,7 @@ from service.settlement import settled
 from store import forgetting
 from store.embedded import Store
 from tests.build import Books
+from tests.laws import law
 from tests.service.test_chargeback import AGREED, FIRST, hold, hours, node
 from tests.service.test_held_sums import LAST, ZONES, lives, rewritten, worlds
 
@@ -50,7 +51,7 @@ def kept(store: Store) -> list[int]:
     return [1 + (day.start_ms - FIRST) // DAY_MS for day in days]
 
 
-@settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow])
+@law(20, suppress_health_check=[HealthCheck.too_slow])
 @given(
     worlds(),
     lives("north"),

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from analytics.chargeback.cutter import Cutter
@@ -21,6 +21,7 @@ from service.held_sums import held
 from service.held_time import node_stretches, stays
 from store.embedded import Store
 from tests.build import Books, make_workload
+from tests.laws import law
 from tests.service.test_chargeback import HELD
 
 # Around the 25 hours of 25 October in Berlin, and Lord Howe's clock change by half an hour on 4 October.
@@ -105,7 +106,7 @@ def sums(found: Held) -> tuple[dict[Any, int], dict[Any, int], list[Unknown]]:
     return usage, levels, merged(found.unknown)
 
 
-@settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow])
+@law(20, suppress_health_check=[HealthCheck.too_slow])
 @given(worlds(), st.sampled_from(ZONES), instants, instants, st.booleans())
 def test_the_store_adds_up_what_stay_by_stay_gives(
     store: Store,

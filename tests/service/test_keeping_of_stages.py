@@ -48,7 +48,7 @@ MADE_ANEW = {
     "demand_step", "dimensions_seen", "eviction", "gpu_hour", "held_day", "holding", "kueue_terms", "member",
     "member_wait", "node_device", "node_price", "node_span", "own_failure_wait", "pod_device", "pool_span",
     "queue_flavor", "queue_span", "quota_use", "reservation", "run", "share_span", "span", "team_share_span",
-    "waste_account", "waste_piece", "watermark", "workload", "workload_copy", "workload_cut",
+    "unswept", "waste_account", "waste_piece", "watermark", "workload", "workload_copy", "workload_cut",
     "workload_shape",
 }  # fmt: skip
 CARRIED = {"transition", "description", "event_sighting", "object_state", "source_mark"}
