@@ -11,6 +11,7 @@ from operator import itemgetter
 from typing import Final
 
 from alerts.posting import WATCHDOG
+from alerts.recorded import MEASURED, SILENT, SOUNDING, SOURCE_AGE
 from alerts.whose import CLUSTER, LEDGER_LABEL
 from alerts.wording import Links, Words, filled, in_words, quoted
 from domain.alert import KEEP, AlertRule, Comparison, Limit, Severity
@@ -289,13 +290,6 @@ _SHORT: Final = timedelta(minutes=1)
 _OUTLASTING: Final = KEEP + _SHORT
 _UNTRUSTED: Final = "What waits and who holds what is as it was; silence of the other alerts means nothing."
 
-# The prefix of our series stands here once more: an expression is for Prometheus, as it reads it.
-_MEASURED: Final = "gpuledger_measured_timestamp_seconds"
-# For how long a ledger is missed that tells nothing any more: over a weekend.
-SILENT_FOR: Final = "3d"
-# What alerts/rules.py records of those, by ledger and cluster.
-SILENT: Final = f"ledger_cluster:{_MEASURED}:silent_max_last{SILENT_FOR}"
-
 OWN: Final = (
     Declared(
         rule=AlertRule(
@@ -305,10 +299,11 @@ OWN: Final = (
             link=_SOURCES,
             limit=Limit(setting="source_stale_after"),
             identity=_WHOSE,
+            window=timedelta(),
             keep=_OUTLASTING,
             severity=Severity.CRITICAL,
         ),
-        expression=f"time() - max by (ledger, cluster) ({_MEASURED})",
+        expression=f"time() - max by (ledger, cluster) ({MEASURED})",
     ),
     Declared(
         rule=AlertRule(
@@ -316,15 +311,22 @@ OWN: Final = (
             summary="Prometheus gets no measurement of cluster {cluster} from ledger {ledger}",
             description=(
                 "That ledger, or each where none is named, is down, cannot be reached, or has not measured"
-                f" yet. {_UNTRUSTED}"
+                " yet. Where a ledger is named and no cluster, another ledger reads what it read."
+                f" {_UNTRUSTED}"
             ),
             link=_SOURCES,
             limit=Limit(times=0.0),
             identity=_WHOSE,
+            window=timedelta(),
             keep=_OUTLASTING,
             severity=Severity.CRITICAL,
         ),
-        expression=f"({SILENT} or (absent({_MEASURED}) unless on () {SILENT}))",
+        # Of no cluster where another ledger tells of it: what that one tells is not to be inhibited.
+        expression=(
+            f"({SILENT} unless on (cluster) {MEASURED}"
+            f" or max by (ledger) ({SILENT} and on (cluster) {MEASURED})"
+            f" or (absent({MEASURED}) unless on () {SILENT}))"
+        ),
         only_prometheus=True,
     ),
     Declared(
@@ -335,10 +337,11 @@ OWN: Final = (
             link=_SOURCES,
             limit=Limit(setting="source_stale_after"),
             identity=_WHOSE,
+            window=timedelta(),
             keep=_OUTLASTING,
             severity=Severity.CRITICAL,
         ),
-        expression="time() - max by (ledger, cluster) (gpuledger_source_seen_timestamp_seconds)",
+        expression=SOURCE_AGE,
     ),
     Declared(
         rule=AlertRule(
@@ -355,7 +358,7 @@ OWN: Final = (
             hold=timedelta(minutes=5),
             keep=_SHORT,
         ),
-        expression=f"count by (ledger) (count by (ledger, instance) ({_MEASURED}))",
+        expression=f"count by (ledger) (count by (ledger, instance) ({MEASURED}))",
         only_prometheus=True,
     ),
     Declared(
@@ -373,7 +376,7 @@ OWN: Final = (
             window=timedelta(),
             keep=_SHORT,
         ),
-        expression="max by (ledger, alarm) (gpuledger_alarm)",
+        expression=SOUNDING,
     ),
     Declared(
         rule=AlertRule(

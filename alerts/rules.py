@@ -16,8 +16,6 @@ from typing import Any, Final
 import yaml
 
 from alerts.declared import (
-    SILENT,
-    SILENT_FOR,
     Declared,
     declared,
     factor,
@@ -25,6 +23,7 @@ from alerts.declared import (
     runbook_url,
 )
 from alerts.exporter import PREFIX
+from alerts.recorded import OF_THE_LEDGER, SILENT, SILENT_FOR, SOURCE_AGE, UNREAD, UNREAD_AGE
 from alerts.whose import CLUSTER, LEDGER_LABEL
 from alerts.wording import Links, Words, asked_label, filled, prometheus_duration
 from domain.alert import Comparison
@@ -70,8 +69,11 @@ def rule_groups(
     """The groups of the file: what is recorded and the alerts that read it, then those about the ledger."""
     refuse_unknown_limits(alerts, policy)
     of_metrics = [alert for alert in alerts if alert.metric is not None]
+    stale_after = _number(policy.source_stale_after / timedelta(seconds=1))
     records = {
-        record["record"]: record for alert in of_metrics for record in _records(alert, registry, scale)
+        record["record"]: record
+        for alert in of_metrics
+        for record in _records(alert, registry, scale, stale_after)
     }
     return [
         {
@@ -79,6 +81,8 @@ def rule_groups(
             # One group: its rules are evaluated in this order.
             "rules": [
                 _silent(),
+                *_of_the_ledger(),
+                {"record": UNREAD, "expr": f"{UNREAD_AGE} > {stale_after}"},
                 *records.values(),
                 *(_alert(each, registry, policy, links, scale) for each in alerts),
             ],
@@ -91,13 +95,19 @@ def _silent() -> dict[str, str]:
     Which ledgers tell nothing any more, of which clusters; the value is when they measured last.
 
     Those of its last measurement: a cluster that a ledger told of no more before it fell silent was taken
-    away. A ledger that goes on without a cluster is not silent, and neither is one whose clusters another
-    tells of.
+    away. A ledger that goes on without a cluster is not silent; one whose clusters another tells of is: what
+    only it told is unknown, and before what is kept goes what the other one tells.
     """
     told = f'last_over_time({_MEASURED}{{ledger!="",cluster!=""}}[{SILENT_FOR}])'
     seen = f"max by (ledger, cluster) ({told}) == on (ledger) group_left () max by (ledger) ({told})"
-    silent = f"{seen} unless on (ledger) {_MEASURED} unless on (cluster) {_MEASURED}"
+    silent = f"{seen} unless on (ledger) {_MEASURED}"
     return {"record": SILENT, "expr": f"{silent} or ({SILENT} and on () absent({_MEASURED}))"}
+
+
+def _of_the_ledger() -> Iterator[dict[str, str]]:
+    """What a ledger told of itself; the last of it for as long as it is silent."""
+    for name, told in OF_THE_LEDGER.items():
+        yield {"record": name, "expr": f"{told} or ({name} and on (ledger) {SILENT})"}
 
 
 def recorded_name(
@@ -118,10 +128,12 @@ def _word(label: str, value: str) -> str:
     return "".join(letter if letter.isalnum() else "_" for letter in plain)
 
 
-def _records(alert: Declared, registry: Mapping[str, Metric], scale: float) -> Iterator[dict[str, str]]:
+def _records(
+    alert: Declared, registry: Mapping[str, Metric], scale: float, stale_after: str
+) -> Iterator[dict[str, str]]:
     rule, metric = alert.rule, alert.metric
     assert metric is not None
-    of = _Recorded(level=alert.identity, window=rule.window, scale=scale)
+    of = _Recorded(level=alert.identity, window=rule.window, scale=scale, stale_after=stale_after)
     yield of.rule(metric, rule.comparison, match=rule.match, marked=not rule.fine_if_undefined)
     if rule.limit.gauge:
         # Of several limits the one that is breached first.
@@ -138,6 +150,7 @@ class _Recorded:
     level: Sequence[str]
     window: timedelta
     scale: float
+    stale_after: str
 
     def rule(
         self,
@@ -163,7 +176,9 @@ class _Recorded:
         kept = f"({name} and on ({of}) ({untold}))"
         if marked:
             kept += f" or ({name} and on ({level}) {series}_unknown{picked})"
-        return {"record": name, "expr": f"{told} or {kept}"}
+        # What is measured of a cluster that is not read in time says nothing: values of a window only age.
+        unread = UNREAD if of == CLUSTER else f"({SOURCE_AGE} > {self.stale_after})"
+        return {"record": name, "expr": f"({name} and on ({of}) {unread}) or {told} or {kept}"}
 
 
 def _alert(

@@ -194,3 +194,18 @@ def test_a_ledger_that_dies_once_more_before_it_knows_its_clusters_is_missed_all
         [dead, Ledger("two").tells(28, {}, ("west",))],
         which(ABSENT, "ledger, cluster", 27, {"ledger": "one", "cluster": "east"}),
     )
+
+
+def test_what_only_a_dead_ledger_told_stays_though_another_reads_its_cluster(
+    promtool: Callable[..., None],
+) -> None:
+    """Its death is told of no cluster, so that what the living one tells of it is not inhibited."""
+    mine = {WAITS: [wait(9000.0, "mine")], TARGET: [target(3600.0)], BUDGET: [burned(1.2, "nlp")]}
+    dead = Ledger("one").tells(5, mine, ("east",)).is_silent(45)
+    lives = Ledger("two").tells(50, {WAITS: [wait(0.0)], TARGET: [target(3600.0)]}, ("east",))
+    promtool(
+        [dead, lives],
+        which(BURNED, "ledger, team", 49, {"ledger": "one", "team": "nlp"}),
+        which(TOO_LONG, "queue", 49, {"queue": "mine"}),
+        which(ABSENT, "ledger, cluster", 49, {"ledger": "one"}),
+    )

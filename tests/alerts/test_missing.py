@@ -194,8 +194,8 @@ def test_of_two_ledgers_the_death_of_one_is_told_and_ends_nothing(tmp_path: Path
         # The queue that vanished is over there, and the dead ledger's is not.
         "gone": (dead, gone, ABSENT, 1),
         "breaches": (dead, queue("b" * (3 + minutes), ledger="two", cluster="west"), ABSENT, 2),
-        # It reads the same cluster, so that nobody is missed.
-        "moved": (dead, queue(f"ggg{FINE * minutes}", ledger="two"), "", 0),
+        # What the living one tells of the same cluster counts; that the other one died is told all the same.
+        "moved": (dead, queue(f"ggg{FINE * minutes}", ledger="two"), ABSENT, 0),
         "stale": (stale, gone, OUTDATED, 1),
     }
     promtool(
@@ -254,6 +254,82 @@ def test_a_sole_ledger_is_missed_for_ever_and_one_of_several_over_a_weekend(tmp_
     }
     (tmp_path / "test.yaml").write_text(yaml.safe_dump(content))
     promtool_of(tmp_path)
+
+
+MEASURED, SEEN = "gpuledger_measured_timestamp_seconds", "gpuledger_source_seen_timestamp_seconds"
+
+
+def typed(name: str, values: str, **labels: str) -> dict[str, str]:
+    named = ",".join(f'{label}="{value}"' for label, value in labels.items())
+    return {"series": f"{name}{{{named}}}", "values": values}
+
+
+@pytest.mark.prometheus
+def test_what_a_ledger_told_of_itself_stays_while_it_is_silent(tmp_path: Path) -> None:
+    east = {"ledger": "one", "cluster": "east"}
+    series = [
+        typed(MEASURED, "0+60x15 stale", **east),
+        typed(SEEN, "0x15 stale", **east),
+        # What is current as the ledger dies does not become stale.
+        typed(MEASURED, "0+60x15 stale", ledger="one", cluster="west"),
+        typed(SEEN, "0+60x15 stale", ledger="one", cluster="west"),
+        typed("gpuledger_alarm", "1x15 stale", ledger="one", alarm="metric_failed"),
+    ]
+    known = [fires(name, 40 * 60, alerts=1) for name in ("GpuledgerSourceStale", "GpuledgerAlarm")]
+    promtool(tmp_path, {"interval": "1m", "input_series": series, "promql_expr_test": known})
+
+
+@pytest.mark.prometheus
+def test_of_a_cluster_that_is_taken_out_alerts_about_the_ledger_end_at_once_both_ways(
+    tmp_path: Path,
+) -> None:
+    minutes = 40
+    gone, rest = {"ledger": "one", "cluster": "gone"}, {"ledger": "one", "cluster": "rest"}
+    series = [
+        typed(name, values, **labels)
+        for name in (MEASURED, SEEN)
+        for labels, values in ((gone, "0x15 stale"), (rest, f"0+60x{minutes}"))
+    ]
+    names = ("GpuledgerSourceStale", OUTDATED)
+    expected_of = []
+    for name in names:
+        alerts: Mapping[Identity, Alert] = {}
+        states = ""
+        for minute in range(minutes):
+            samples = [Sample(labels=rest, value=0.0)]
+            samples += [Sample(labels=gone, value=minute * 60.0)] if minute <= 15 else []
+            alerts = Evaluation(
+                declared=[OF_NAME[name]],
+                samples={name: samples},
+                policy=Policy(),
+                annotate=_nothing,
+                at_ms=minute * MINUTE_MS,
+                now_ms=minute * MINUTE_MS,
+            ).after(alerts)
+            states += "!" if firing(alerts) else "."
+        assert "!" in states
+        expected_of += expected(name, states)
+    promtool(tmp_path, {"interval": "1m", "input_series": series, "promql_expr_test": expected_of})
+
+
+@pytest.mark.prometheus
+def test_what_only_ages_while_its_cluster_is_not_read_ends_nothing(tmp_path: Path) -> None:
+    """Not read from minute 10 to 60: the value is below its limit from 20 on, and breaches as it is read."""
+    east = {"ledger": "one", "cluster": "east"}
+    waits = {"cluster": "east", "queue": "q", "service_class": "interactive"}
+    series = [
+        typed(MEASURED, "0+60x90", **east),
+        typed(SEEN, "0+60x10 600x48 3600+60x30", **east),
+        typed("gpuledger_wait_target_seconds", "300x90", cluster="east", service_class="interactive"),
+        typed("gpuledger_starvation_index_seconds", "900x19 0x39 900x10 0x20", **waits),
+        typed("gpuledger_budget_burned_ratio", "1.5x19 0x39 1.5x10 0x20", ledger="one", team="nlp"),
+    ]
+    known = [
+        fires(name, minute * 60, alerts=int(minute < 80))
+        for name in (OF_QUEUES, OF_TEAMS)
+        for minute in (15, 30, 50, 58, 62, 69, 89)
+    ]
+    promtool(tmp_path, {"interval": "1m", "input_series": series, "promql_expr_test": known})
 
 
 def of_ledger(site: Site) -> list[dict[str, str]]:

@@ -111,7 +111,7 @@ COURSES: dict[str, tuple[Ledger, str, dict[str, str], str, str, str]] = {
         "Prometheus gets no measurement of cluster east from ledger gpuledger",
         (
             "That ledger, or each where none is named, is down, cannot be reached, or has not measured yet."
-            f" {UNTRUSTED}"
+            f" Where a ledger is named and no cluster, another ledger reads what it read. {UNTRUSTED}"
         ),
         "critical",
     ),

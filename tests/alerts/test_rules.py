@@ -78,7 +78,8 @@ def test_names_of_recordings_say_level_metric_and_operations() -> None:
 
 def test_only_what_is_exported_is_asked() -> None:
     exported = {f"gpuledger_{metric.series}" for metric in REGISTRY.values() if metric.exported}
-    exported.add("gpuledger_measured_timestamp_seconds")
+    exported |= {f"gpuledger_{name}_timestamp_seconds" for name in ("measured", "source_seen")}
+    exported.add("gpuledger_alarm")
     for rule in (rule for rule in rules() if "record" in rule):
         assert rule["record"].split(":")[1] in exported
 
@@ -332,10 +333,11 @@ def test_of_several_limits_the_one_that_is_breached_first_counts_both_ways() -> 
     (record,) = [
         each["expr"] for each in rules() if "wait_target_seconds:min_last15m" in each.get("record", "")
     ]
-    assert record.startswith(
+    told = (
         "min by (cluster, service_class) (gpuledger_wait_target_seconds)"
         " or min by (cluster, service_class) (last_over_time(gpuledger_wait_target_seconds[15m]))"
     )
+    assert told in record
 
 
 def test_a_label_without_a_value_is_no_label() -> None:
