@@ -152,10 +152,8 @@ def read_by(alert: Declared) -> tuple[str, ...]:
 
 
 def runbook_url(alert: Declared, links: Links) -> str:
-    """Where its runbook is; without an address of the site's, the page of alerts has those of what fires."""
-    if not links.runbooks_url:
-        return f"{links.dashboard_url}/alerts#runbooks"
-    return f"{links.runbooks_url}/{alert.rule.name}.md"
+    """Where its runbook is."""
+    return links.runbook(alert.rule.name)
 
 
 def limit_gauges(alerts: Sequence[Declared]) -> frozenset[str]:
@@ -287,7 +285,7 @@ _SHORT: Final = timedelta(minutes=1)
 # Longer than the alerts that cannot be trusted stay by themselves: what was over before anything is known
 # again ends in silence, and nobody is told of it a second time.
 _OUTLASTING: Final = KEEP + _SHORT
-_UNTRUSTED: Final = "What waits and who holds what is as it was; silence of the other alerts means nothing."
+_UNTRUSTED: Final = "What waits and who holds what may be old; silence of the other alerts means nothing."
 
 # The prefix of our series stands here once more: an expression is for Prometheus, as it reads it.
 _MEASURED: Final = "gpuledger_measured_timestamp_seconds"
@@ -330,8 +328,11 @@ OWN: Final = (
     Declared(
         rule=AlertRule(
             name=SOURCE_STALE,
-            summary="ledger {ledger} has not read cluster {cluster} for {value}",
-            description=f"None of its objects was known to be current for more than {{limit}}. {_UNTRUSTED}",
+            summary="ledger {ledger} has not read all of cluster {cluster} for {value}",
+            description=(
+                "At least one kind of its objects was not known to be current for more than {limit}:"
+                f" `gpuledger doctor` and the page Sources say which, and why. {_UNTRUSTED}"
+            ),
             link=_SOURCES,
             limit=Limit(setting="source_stale_after"),
             identity=_WHOSE,
