@@ -140,7 +140,7 @@ def annotations(alert: Declared, found: Reading, links: Links) -> dict[str, str]
     return {
         "summary": filled(rule.summary, fill),
         "description": filled(alert.meaning, fill),
-        "runbook_url": runbook_url(alert, links),
+        "runbook_url": links.runbook(alert.rule.name),
         "dashboard_url": f"{links.dashboard_url}/{filled(rule.link, quoted(found.identity))}",
         **{name: filled(text, fill) for name, text in rule.facts.items()},
         **({rule.example: found.example} if rule.example and found.example else {}),
@@ -150,13 +150,6 @@ def annotations(alert: Declared, found: Reading, links: Links) -> dict[str, str]
 def read_by(alert: Declared) -> tuple[str, ...]:
     """What must be measured for an alert: its own value, the gauge of its limit, and of its count."""
     return tuple(name for name in (alert.source, alert.rule.limit.gauge, alert.rule.counted) if name)
-
-
-def runbook_url(alert: Declared, links: Links) -> str:
-    """Where its runbook is; without an address of the site's, the page of alerts has those of what fires."""
-    if not links.runbooks_url:
-        return f"{links.dashboard_url}/alerts#runbooks"
-    return f"{links.runbooks_url}/{alert.rule.name}.md"
 
 
 def limit_gauges(alerts: Sequence[Declared]) -> frozenset[str]:
@@ -288,7 +281,7 @@ _SHORT: Final = timedelta(minutes=1)
 # Longer than the alerts that cannot be trusted stay by themselves: what was over before anything is known
 # again ends in silence, and nobody is told of it a second time.
 _OUTLASTING: Final = KEEP + _SHORT
-_UNTRUSTED: Final = "What waits and who holds what is as it was; silence of the other alerts means nothing."
+_UNTRUSTED: Final = "What waits and who holds what may be old; silence of the other alerts means nothing."
 
 OWN: Final = (
     Declared(
@@ -332,8 +325,11 @@ OWN: Final = (
     Declared(
         rule=AlertRule(
             name=SOURCE_STALE,
-            summary="ledger {ledger} has not read cluster {cluster} for {value}",
-            description=f"None of its objects was known to be current for more than {{limit}}. {_UNTRUSTED}",
+            summary="ledger {ledger} has not read all of cluster {cluster} for {value}",
+            description=(
+                "At least one kind of its objects was not known to be current for more than {limit}:"
+                f" `gpuledger doctor` and the page Sources say which, and why. {_UNTRUSTED}"
+            ),
             link=_SOURCES,
             limit=Limit(setting="source_stale_after"),
             identity=_WHOSE,

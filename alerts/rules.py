@@ -20,7 +20,6 @@ from alerts.declared import (
     declared,
     factor,
     refuse_unknown_limits,
-    runbook_url,
 )
 from alerts.exporter import PREFIX
 from alerts.recorded import OF_THE_LEDGER, SILENT, SILENT_FOR, SOURCE_AGE, UNREAD, UNREAD_AGE
@@ -249,7 +248,7 @@ def templates(
     return {
         "summary": filled(rule.summary, fill),
         "description": filled(alert.meaning, fill),
-        "runbook_url": runbook_url(alert, links),
+        "runbook_url": links.runbook(alert.rule.name),
         "dashboard_url": f"{links.dashboard_url}/{address}",
         **{name: filled(text, fill) for name, text in rule.facts.items()},
     }

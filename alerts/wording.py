@@ -73,6 +73,17 @@ class Links:
     dashboard_url: str
     runbooks_url: str = ""
 
+    def runbook(self, alert: str) -> str:
+        """
+        The runbook of the alert of this name.
+
+        >>> Links(dashboard_url="https://gpu.example.org/tools").runbook("GpuIdle")
+        'https://gpu.example.org/tools/alerts?runbook=GpuIdle'
+        """
+        if self.runbooks_url:
+            return f"{self.runbooks_url}/{alert}.md"
+        return f"{self.dashboard_url}/alerts?runbook={alert}"
+
 
 Fill = Callable[[str], str]
 

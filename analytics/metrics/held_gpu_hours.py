@@ -31,7 +31,7 @@ METRIC = Metric(
             summary="GPUs of team {team} in {cluster} were held idle for {value} GPU-hours",
             description=(
                 "{value} GPU-hours were held in the window while the GPUs did nothing and kept nothing in"
-                " memory; {limit} is one GPU for the whole day."
+                " memory; the limit is {limit}. One GPU that is idle for a whole day makes 24."
             ),
             link="waste?cluster={cluster}&team={team}",
             limit=Limit(times=24.0),

@@ -26,7 +26,7 @@ METRIC = Metric(
             summary="{service_class} work of {cluster} is preempted at {value} of its attempts",
             description=(
                 "The attempts of {service_class} that began in the window were preempted at a rate of"
-                " {value}; above {limit} most of what is started is thrown out again."
+                " {value}; the limit is {limit}."
             ),
             link="policy",
             limit=Limit(times=0.5),

@@ -28,7 +28,7 @@ METRIC = Metric(
             summary="the queues of {cluster} reach their cap in {value}",
             description=(
                 "If the number of waiting workloads grows on as it did in the last hour, the cap is reached"
-                " in {value}; below {limit} there is little time left to slow the submitters down."
+                " in {value}; the limit is {limit}. Until then the submitters can be slowed down."
             ),
             link="policy",
             limit=Limit(times=1800.0),

@@ -27,7 +27,7 @@ METRIC = Metric(
             summary="{service_class} work of {cluster} restarts at {value} of its attempts",
             description=(
                 "Of the attempts of {service_class} that began in the window, {value} were starts after a"
-                " failure or an eviction; above {limit} most of the work is repeated."
+                " failure or an eviction; the limit is {limit}."
             ),
             link="waste?cluster={cluster}&service_class={service_class}",
             limit=Limit(times=0.5),

@@ -19,13 +19,14 @@ _SOURCES_NAMED = 3
 _HINTS_SHOWN = "_hints_shown"
 
 
-def page(title: str, lead: str, draw: Callable[[], None]) -> None:
+def page(title: str, lead: str, draw: Callable[[], None], *, first: Callable[[], None] | None = None) -> None:
     """
     Heading, then the page; what goes wrong on the way becomes a sentence with what to do.
 
     Args:
         title: empty where the page finds its heading in the data.
         draw: draws the rest.
+        first: draws what needs no API, and stands there too while that does not answer.
     """
     # Streamlit leaves room above for a toolbar that we do not show.
     # A page has one h1, for those who hear it; it is as large as other headings of this product.
@@ -41,6 +42,8 @@ def page(title: str, lead: str, draw: Callable[[], None]) -> None:
     if lead:
         st.caption(lead)
     st.session_state[_HINTS_SHOWN] = set()
+    if first is not None:
+        first()
     try:
         banners()
         draw()

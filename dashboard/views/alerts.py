@@ -41,7 +41,20 @@ STATES = ("firing", "pending", "resolved")
 
 def main() -> None:
     """Draw the page."""
-    frame.page("Alerts", LEAD, _draw)
+    # An alert may say that the API is dead: what to do then stands there all the same.
+    frame.page("Alerts", LEAD, _draw, first=_asked_runbook)
+
+
+def _asked_runbook() -> None:
+    """The runbook that a link of an alert asks for, opened, whether or not that alert is listed."""
+    asked = filters.from_url("runbook")
+    if not asked:
+        return
+    if told := runbooks.text_of(asked):
+        with st.expander(f"What to do about {asked}", expanded=True):
+            st.markdown(told)
+    else:
+        st.warning(f"**No such runbook.** No alert of gpuledger is called {text.literal(asked)}.")
 
 
 def _draw() -> None:
@@ -145,6 +158,8 @@ def page_of(address: str) -> str:
 
 def _runbook(row: dict[str, Json]) -> str:
     address = row["runbook_url"]
+    if page_of(address).startswith("alerts?runbook="):
+        return page_of(address)
     return address if address.startswith(("https://", "http://")) else ""
 
 

@@ -24,6 +24,17 @@ def _amount(name: str) -> Column:
     return Column(title=name.replace("_", "-"), text=text, wide=name == "worst_value")
 
 
+def _value(row: Record) -> str:
+    """
+    The value that counts for a reader: the newest while it fires, afterwards how bad it was.
+
+    >>> _value({"state": "resolved", "unit": "total", "value": 5.0, "worst_value": 7.0})
+    '7'
+    """
+    name = "worst_value" if row["state"] == "resolved" else "value"
+    return "-" if row[name] is None else words.amount(row[name], row["unit"])
+
+
 def _of(row: Record) -> str:
     return ", ".join(f"{name}={value}" for name, value in row["labels"].items()) or "-"
 
@@ -49,7 +60,7 @@ _COLUMNS = (
     field("alert", "alert"),
     field("severity", "severity"),
     Column(title="of", text=_of),
-    _amount("value"),
+    Column(title="value", text=_value),
     _amount("threshold"),
     _amount("worst_value"),
     field("breaches-since", "active_at", words.instant, wide=True),
@@ -88,8 +99,10 @@ def alerts(  # noqa: PLR0913 (each parameter is an option)
     """List the alerts: what fires, what is pending, and what fired lately.
 
     A running serve evaluates them at each measurement, whether Prometheus does so too or not. VALUE is the
-    last one beyond the threshold. `firing (calm)`: no value breached lately, and it will resolve; `firing (no
-    data)`: nobody knows, so it stays; `firing (inhibited)`: another one fires for the same and is told.
+    last one beyond the threshold, of what has resolved the worst one (in JSON and CSV `worst_value`, and
+    `value` is that at which it fired). `firing (calm)`: no value breached lately, and it will resolve;
+    `firing (no data)`: nobody knows, so it stays; `firing (inhibited)`: another one fires for the same and is
+    told.
     """
     check_format(output)
     question = ReportQuestion(

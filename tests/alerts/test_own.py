@@ -23,7 +23,7 @@ from tests.alerts.scraped import fires, firing, input_series
 
 LINKS = Links(dashboard_url="https://gpu.example", runbooks_url="https://book.example")
 RULES = rules_file(REGISTRY, Policy(), dashboard_url=LINKS.dashboard_url, runbooks_url=LINKS.runbooks_url)
-UNTRUSTED = "What waits and who holds what is as it was; silence of the other alerts means nothing."
+UNTRUSTED = "What waits and who holds what may be old; silence of the other alerts means nothing."
 MINUTE_MS = 60_000
 OURS = {"ledger": "gpuledger", "cluster": "east"}
 
@@ -119,8 +119,11 @@ COURSES: dict[str, tuple[Ledger, str, dict[str, str], str, str, str]] = {
         course(setting("reads", False), setting("reads", True)),
         ".......!!!!!!!!!!!!..",
         OURS,
-        "ledger gpuledger has not read cluster east for 6m 0s",
-        f"None of its objects was known to be current for more than 3m 0s. {UNTRUSTED}",
+        "ledger gpuledger has not read all of cluster east for 6m 0s",
+        (
+            "At least one kind of its objects was not known to be current for more than 3m 0s:"
+            f" `gpuledger doctor` and the page Sources say which, and why. {UNTRUSTED}"
+        ),
         "critical",
     ),
     "GpuledgerAlarm": (

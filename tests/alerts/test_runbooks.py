@@ -52,6 +52,13 @@ def test_a_runbook_says_what_it_means_where_to_look_what_to_do_and_when_it_is_wr
 
 
 @pytest.mark.parametrize("name", sorted(BOOKS))
+def test_a_runbook_shown_on_a_page_links_to_pages_only(name: str) -> None:
+    for address in re.findall(r"\]\(([^)]+)\)", runbooks.text_of(name)):
+        page, _, rest = address.replace("?runbook=", "#").partition("#")
+        assert rest in {"alerts": ALERTS.keys(), "definitions": REGISTRY.keys()}[page], address
+
+
+@pytest.mark.parametrize("name", sorted(BOOKS))
 def test_what_a_runbook_says_to_type_exists(name: str) -> None:
     commands = getattr(get_command(app), "commands", {})
     for typed in re.findall(r"`gpuledger ([^`]+)`", BOOKS[name]):

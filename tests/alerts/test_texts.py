@@ -1,19 +1,22 @@
 """What stands in an alert's sentences where a label has no value, or the site has set the limit."""
 
+import re
 import subprocess
+from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
 import pytest
 import yaml
 
-from alerts.declared import Declared, annotations, declared, readings
+from alerts.declared import SOURCE_STALE, Declared, annotations, declared, readings
 from alerts.rules import rules_file
 from alerts.wording import Links
 from analytics.metrics import REGISTRY
 from domain.errors import PolicyError
 from domain.metric import Sample
 from domain.policy import Policy
+from service.sources import last_good
 from tests.alerts.scraped import firing
 
 ALERTS: Final = {alert.rule.name: alert for alert in declared(REGISTRY)}
@@ -74,6 +77,40 @@ def test_what_is_said_of_a_budget_follows_the_limit_of_the_site(limit: float | N
     told = said(ALERTS["GpuHourBudgetBurned"], samples, policy)
     assert told["summary"] == f"team nlp has burned 130% of its GPU-hours of the day, {written} or more"
     assert f", {written} or more" in rules_file(REGISTRY, policy, dashboard_url="https://gpu.example")
+
+
+# What may be said of a limit that a site can set to anything: not what it is by default.
+TRUE_OF_ANY: Final = (
+    r"the limit is {limit}\.|; expected {limit}\.|this is told from {limit} on\.|, {limit} or more$"
+)
+
+
+@pytest.mark.parametrize("name", [n for n, one in ALERTS.items() if one.metric and one.rule.limit.is_own])
+def test_what_is_said_of_a_limit_is_true_of_any_that_the_site_sets(name: str) -> None:
+    for template in (ALERTS[name].rule.summary, ALERTS[name].rule.description):
+        assert "{limit}" not in re.sub(TRUE_OF_ANY, "", template)
+        assert "most " not in template
+
+
+def test_an_idle_gpu_is_told_with_the_limit_of_the_site() -> None:
+    labels = {"cluster": "east", "team": "nlp", "cause": "idle"}
+    policy = Policy(alert_limits={"GpuIdle": 48}, window=timedelta(hours=6))
+    told = said(ALERTS["GpuIdle"], {"held_gpu_hours": [Sample(labels=labels, value=60.0)]}, policy)
+    assert "; the limit is 48. One GPU that is idle for a whole day makes 24." in told["description"]
+
+
+def test_one_kind_of_objects_that_is_stale_is_not_said_to_be_the_whole_cluster() -> None:
+    minute, now = 60_000, 10_000_000_000
+    ages = {"Pod": 0, "Node": 0, "Workload": 0, "AdmissionCheck": 60}
+    marks = [
+        {"cluster": "east", "kind": kind, "seen_ms": now - age * minute, "last_error": ""}
+        for kind, age in ages.items()
+    ]
+    seen = last_good(marks, now, policy=Policy(), clusters=["east"], since_ms=0)
+    sample = Sample(labels={"ledger": "here", "cluster": "east"}, value=(now - seen["east"]) / 1000)
+    told = said(ALERTS[SOURCE_STALE], {SOURCE_STALE: [sample]}, Policy())
+    assert told["summary"] == "ledger here has not read all of cluster east for 1h 0m 0s"
+    assert told["description"].startswith("At least one kind of its objects was not known to be current")
 
 
 @pytest.mark.parametrize(

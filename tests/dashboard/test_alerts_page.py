@@ -1,10 +1,13 @@
 """The page of alerts: what fires first, what that rests on, and where to go from there."""
 
 from pathlib import Path
+from urllib.parse import parse_qsl
 
+from alerts.wording import Links
 from api.schemas import SCHEMAS
 from dashboard.shared import runbooks
-from dashboard.views.alerts import verdict
+from dashboard.shared.tables import Cell
+from dashboard.views.alerts import _of_both, verdict
 from tests.api.test_answers_over_http import check
 from tests.dashboard import fake_alerts
 from tests.dashboard.conftest import Open
@@ -60,6 +63,31 @@ def test_silence_is_told_in_a_sentence_and_is_no_silence_where_nobody_looked(ope
     # The past was asked for as the address says.
     [asked] = [query for path, query in scenario.seen if path == "/api/v1/alerts" and "as_of" in query]
     assert (asked["as_of"], asked["window"]) == (AT, "6h")
+
+
+def test_a_link_of_an_alert_opens_its_runbook_above_all_else(open_page: Open) -> None:
+    """Also of one that is never listed, and while nothing answers: what to do is needed most then."""
+    links, name = Links(dashboard_url="https://gpu.example/tools/fair"), "GpuledgerMeasurementsAbsent"
+    page, _, query = links.runbook(name).rpartition("/")[2].partition("?")
+    for scenario in (Scenario(), Scenario(status=503)):
+        app = open_page(page, scenario, **dict(parse_qsl(query)))
+        assert not app.exception
+        first, *_ = app.expander
+        assert (first.label, first.proto.expanded) == (f"What to do about {name}", True)
+        assert runbooks.text_of(name) in [each.value for each in first.markdown]
+        shown = words(app)
+        assert scenario.status == 503 or shown.index("**Look at**") < shown.index("4 alerts fire")
+    unknown = open_page("alerts", Scenario(), runbook="../adr/*x*")
+    assert "No such runbook" in unknown.warning[0].value
+    assert r"\*x\*" in unknown.warning[0].value
+    assert "4 alerts fire" in words(unknown)
+
+
+def test_a_link_to_the_page_itself_holds_below_a_path(open_page: Open) -> None:
+    row = fake_alerts.alert(AT, runbook_url="https://gpu.example/tools/fair/alerts?runbook=GpuIdle")
+    assert _of_both(row)["alert"] == Cell(
+        shown=row["alert"], note=row["description"], href="alerts?runbook=GpuIdle"
+    )
 
 
 def test_one_alert_is_told_as_one() -> None:

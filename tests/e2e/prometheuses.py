@@ -52,7 +52,8 @@ def prometheus(
     options = ["--hold-scale", str(1 / speed), "--dashboard-url", scraped.dashboard, "--file", str(rules)]
     subprocess.run([sys.executable, "-m", "service.cli", "rules", *options], check=True)
     (port,) = free_ports(1)
-    scrape = {"job_name": "gpuledger", "static_configs": [{"targets": [scraped.api.removeprefix("http://")]}]}
+    targets = [{"targets": [scraped.api.removeprefix("http://")]}]
+    scrape = {"job_name": "gpuledger", "honor_labels": True, "static_configs": targets}
     target = {"static_configs": [{"targets": [alertmanager_url.removeprefix("http://")]}]}
     content = {
         # A scrape may take as long as its interval. One that takes longer counts as a ledger that is gone,

@@ -116,7 +116,7 @@ def _said_once_and_the_same(playing: Demo, *both: Receiver) -> None:
         annotations = told[0]["annotations"]
         assert annotations["summary"].startswith("interactive in queue nlp of sample: somebody waits for ")
         assert "the target of interactive is 5m 0s" in annotations["description"]
-        assert annotations["runbook_url"].endswith(f"{ALERT}.md")
+        assert annotations["runbook_url"] == f"{playing.dashboard}/alerts?runbook={ALERT}"
         assert annotations["dashboard_url"] == _link(playing)
     labels = [[alert["labels"] for alert in one.told(**LABELS)] for one in both]
     assert labels[0] == labels[1]

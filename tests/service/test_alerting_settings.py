@@ -13,7 +13,8 @@ from service.settings_file import load_settings
 
 def test_the_example_of_the_documentation_is_accepted_and_its_secrets_are_looked_for(tmp_path: Path) -> None:
     page = (Path(__file__).parents[2] / "docs" / "alerting.md").read_text()
-    [example] = [part.partition("```")[0] for part in page.split("```yaml\n")[1:]]
+    examples = [part.partition("```")[0] for part in page.split("```yaml\n")[1:]]
+    [example] = [each for each in examples if each.startswith("alerting:")]
     file = tmp_path / "gpuledger.yaml"
     file.write_text(example)
     settings = load_settings(file)

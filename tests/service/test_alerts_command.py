@@ -48,6 +48,9 @@ def test_what_fires_stands_first_then_what_is_pending_then_what_has_resolved(
     assert [line.split()[0] for line in lines[1:]] == ["firing", "pending", "resolved"]
     assert "queue=blue, service_class=batch" in lines[1]
     assert "1 h 8 m" in lines[1]
+    # How bad it was, not the 460 s at which it began to fire.
+    assert "15 m" in lines[3]
+    assert "7 m" not in lines[3]
     assert f"1 firing, 1 pending, 1 resolved as of {at(9)}" in remarks
 
 
