@@ -67,7 +67,7 @@ class Alertmanager:
 
         Raises:
             UnreachableError: it does not answer, or cannot take them now: try again later.
-            DataError: it refused some of them, and keeps the others; sending them again helps nothing.
+            DataError: it refused some of them, and keeps the others; at once they would be refused again.
         """
         refused = ""
         for first in range(0, len(alerts), BATCH):

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final, TypeAlias
 
-from alerts.declared import Declared, read_by, readings
+from alerts.declared import Declared, read_by
+from alerts.readings import readings
 from analytics.histogram import SUM
 from domain.alert import Comparison
 from domain.metric import Metric, MetricKind, Sample

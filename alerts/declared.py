@@ -1,25 +1,23 @@
 """
-Which alerts there are, and what they find: the same for Prometheus' rules and without Prometheus.
+Which alerts there are: the same for Prometheus' rules and without Prometheus.
 
 Those about work are declared with their metric; those about the ledger itself stand here.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
-from operator import itemgetter
 from typing import Final
 
 from alerts.posting import WATCHDOG
 from alerts.recorded import MEASURED, SILENT, SOUNDING, SOURCE_AGE
 from alerts.whose import CLUSTER, LEDGER_LABEL
-from alerts.wording import Links, Words, filled, in_words, quoted
-from domain.alert import KEEP, AlertRule, Comparison, Limit, Severity
+from alerts.wording import Words
+from domain.alert import KEEP, AlertRule, Limit, Severity
 from domain.errors import PolicyError
-from domain.metric import Metric, Sample, Unit
+from domain.metric import Metric, Unit
 from domain.policy import Policy
 
-UNKNOWN_LIMIT: Final = "what it is held against is not known"
 WORK, LEDGER = "work", "ledger"
 # One for each cluster that a ledger tells of: it inhibits those of that cluster, and no others.
 _WHOSE: Final = (LEDGER_LABEL, CLUSTER)
@@ -84,26 +82,6 @@ class Declared:
         return self.rule.description + more.replace("{", "{{").replace("}", "}}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
-    """
-    What an alert found for one identity.
-
-    `labels` are those that are sent; `identity` is the part that differs. `breaches` is None, with
-    the reason, where the value or its limit is not known. `count` is how many it is about, and `example`
-    names one of them, where the alert tells that and it is known.
-    """
-
-    labels: Mapping[str, str]
-    identity: Mapping[str, str]
-    value: float | None
-    limit: float | None
-    breaches: bool | None
-    because: str = ""
-    count: float | None = None
-    example: str = ""
-
-
 def declared(registry: Mapping[str, Metric]) -> tuple[Declared, ...]:
     """All alerts: those of the metrics in the registry's order, then those about the ledger."""
     of_metrics = (
@@ -122,28 +100,6 @@ def labels(alert: Declared, identity: Mapping[str, str]) -> dict[str, str]:
         "alertname": alert.rule.name,
         "severity": str(alert.rule.severity),
         **{name: identity[name] for name in alert.identity if identity[name]},
-    }
-
-
-def annotations(alert: Declared, found: Reading, links: Links) -> dict[str, str]:
-    """The annotations of an alert that breaches, as Prometheus would fill them in; and an example."""
-    assert found.value is not None, "a breach has a value"
-    assert found.limit is not None, "a breach has a limit"
-    rule, words = alert.rule, alert.words
-    numbers = {
-        "value": words.write(found.value),
-        "limit": words.write(found.limit),
-        "number": Words.WHOLE.write(found.value),
-        "count": "" if found.count is None else Words.NUMBER.write(found.count),
-    }
-    fill = in_words(found.identity, numbers)
-    return {
-        "summary": filled(rule.summary, fill),
-        "description": filled(alert.meaning, fill),
-        "runbook_url": links.runbook(alert.rule.name),
-        "dashboard_url": f"{links.dashboard_url}/{filled(rule.link, quoted(found.identity))}",
-        **{name: filled(text, fill) for name, text in rule.facts.items()},
-        **({rule.example: found.example} if rule.example and found.example else {}),
     }
 
 
@@ -197,83 +153,6 @@ def refuse_unknown_limits(alerts: Sequence[Declared], policy: Policy) -> None:
                     f" limit of {alert.rule.name}, which it silences"
                 )
                 raise PolicyError(message)
-
-
-def readings(alert: Declared, samples: Mapping[str, Sequence[Sample]], policy: Policy) -> list[Reading]:
-    """
-    What the alert finds, per identity, those that do not breach included.
-
-    Of several samples the worst counts; undefined ones only where there is no other.
-
-    Args:
-        samples: the newest, by metric; of an alert about the ledger by the alert's name.
-    """
-    rule, names = alert.rule, alert.identity
-    found: dict[tuple[str, ...], list[Sample]] = {}
-    for sample in samples.get(alert.source, ()):
-        if rule.match.items() <= sample.labels.items() and sample.labels.keys() >= set(rule.identity):
-            found.setdefault(tuple(sample.labels.get(name, "") for name in names), []).append(sample)
-    limits, counts = _limits(alert, samples, policy), _counts(alert, samples)
-    return [
-        replace(
-            _reading(alert, dict(zip(names, key, strict=True)), members, limits),
-            count=counts.get(key),
-        )
-        for key, members in found.items()
-    ]
-
-
-def _counts(alert: Declared, samples: Mapping[str, Sequence[Sample]]) -> dict[tuple[str, ...], float]:
-    """How many each alert is about, by its identity."""
-    counted = samples.get(alert.rule.counted, ())
-    return {
-        tuple(sample.labels[name] for name in alert.rule.identity): sample.value
-        for sample in counted
-        if sample.value is not None
-    }
-
-
-def _limits(
-    alert: Declared, samples: Mapping[str, Sequence[Sample]], policy: Policy
-) -> dict[tuple[str, ...], float]:
-    """The limits by the labels on which they are joined; of several the one breached first."""
-    limit, known = alert.rule.limit, factor(alert, policy)
-    if not limit.gauge:
-        return {(): known}
-    found: dict[tuple[str, ...], float] = {}
-    strictest = max if alert.rule.comparison is Comparison.BELOW else min
-    for sample in samples.get(limit.gauge, ()):
-        if sample.value is not None:
-            key = tuple(sample.labels[name] for name in limit.on)
-            found[key] = strictest(found.get(key, sample.value * known), sample.value * known)
-    return found
-
-
-def _reading(
-    alert: Declared,
-    identity: Mapping[str, str],
-    members: Sequence[Sample],
-    limits: Mapping[tuple[str, ...], float],
-) -> Reading:
-    rule = alert.rule
-    known = [(sample.value, sample.example) for sample in members if sample.value is not None]
-    worst = min if rule.comparison is Comparison.BELOW else max
-    value, example = worst(known, key=itemgetter(0)) if known else (None, "")
-    limit = limits.get(tuple(identity[name] for name in rule.limit.on))
-    breaches, because = None, members[0].undefined_because if value is None else UNKNOWN_LIMIT
-    if value is not None and limit is not None:
-        breaches, because = rule.comparison.breaches(value, limit), ""
-    elif value is None and rule.fine_if_undefined:
-        breaches = False
-    return Reading(
-        labels=labels(alert, identity),
-        identity=identity,
-        value=value,
-        limit=limit,
-        breaches=breaches,
-        because=because,
-        example=example,
-    )
 
 
 _SOURCES: Final = "sources"

@@ -11,8 +11,9 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TypeAlias
 
-from alerts.declared import Declared, Reading, readings
+from alerts.declared import Declared
 from alerts.posting import Identity, Told
+from alerts.readings import Reading, readings
 from alerts.standing import Heard, Standing, State, Timing, resumed, step
 from domain.metric import Sample
 from domain.policy import Policy
@@ -119,10 +120,10 @@ class Evaluation:
         return found
 
     def _heard(self, declared: Declared, reading: Reading) -> tuple[Heard, str]:
-        if reading.breaches is None:
-            return Heard.UNKNOWN, reading.because
         if because := self._stale(declared, reading.labels):
             return Heard.UNKNOWN, because
+        if reading.breaches is None:
+            return (Heard.GONE if reading.is_gone else Heard.UNKNOWN), reading.because
         return (Heard.BREACH if reading.breaches else Heard.FINE), ""
 
     def _missing(self, declared: Declared, alert: Alert, *, measured: bool) -> tuple[Heard, str]:

@@ -205,10 +205,9 @@ class Exporter(Collector):
         """The most important first."""
         if snapshot is not None:
             yield from self._measured(snapshot)
-        yield from _sounding(self._ledger, self._alarms())
-        if snapshot is not None:
             yield _seen(self._ledger, snapshot.sources)
             yield self._incomplete(snapshot)
+        yield from _sounding(self._ledger, self._alarms())
         yield from _passed_on(self._outside())
         if snapshot is not None:
             yield _because(snapshot.undefined)

@@ -81,7 +81,7 @@ def rule_groups(
             "rules": [
                 _silent(),
                 *_of_the_ledger(),
-                {"record": UNREAD, "expr": f"{UNREAD_AGE} > {stale_after}"},
+                _unread(stale_after),
                 *records.values(),
                 *(_alert(each, registry, policy, links, scale) for each in alerts),
             ],
@@ -107,6 +107,12 @@ def _of_the_ledger() -> Iterator[dict[str, str]]:
     """What a ledger told of itself; the last of it for as long as it is silent."""
     for name, told in OF_THE_LEDGER.items():
         yield {"record": name, "expr": f"{told} or ({name} and on (ledger) {SILENT})"}
+
+
+def _unread(stale_after: str) -> dict[str, str]:
+    """Clusters that no ledger reads in time; a ledger that falls silent does not read them again by that."""
+    still = f"{UNREAD} and on (cluster) {SILENT} unless on (cluster) {UNREAD_AGE}"
+    return {"record": UNREAD, "expr": f"{UNREAD_AGE} > {stale_after} or ({still})"}
 
 
 def recorded_name(
@@ -269,8 +275,8 @@ def _count_in_words(alert: Declared, registry: Mapping[str, Metric]) -> str:
     if not rule.counted:
         return ""
     worst = Comparison.ABOVE.worst
-    name = recorded_name(registry[rule.counted], rule.identity, {}, worst, rule.window)
-    return _asked(name + _selector(rule.identity), rule.identity, Words.NUMBER)
+    name = recorded_name(registry[rule.counted], alert.identity, {}, worst, rule.window)
+    return _asked(name + _selector(alert.identity), alert.identity, Words.NUMBER)
 
 
 def _selector(labels: Sequence[str]) -> str:

@@ -16,8 +16,6 @@ from alerts.declared import (
     MEASUREMENTS_STALE,
     SOURCE_STALE,
     Declared,
-    Reading,
-    annotations,
     declared,
     read_by,
     refuse_unknown_limits,
@@ -25,6 +23,7 @@ from alerts.declared import (
 from alerts.evaluation import Alert, Evaluation, without_undeclared
 from alerts.exporter import LEDGER, Outside, told_of
 from alerts.posting import WATCHDOG, Identity, Told
+from alerts.readings import Reading, annotations
 from alerts.standing import State
 from alerts.whose import LEDGER_LABEL, of_ledger
 from alerts.wording import Links
@@ -91,7 +90,8 @@ class Alerting:
         self._resumes = True
         self._as_of_ms = kept.evaluated_ms(answers.store)
         self._sources: Mapping[str, int] = {}
-        self._clusters: Collection[str] = ("",)
+        self._clusters: Collection[str] = _told_before(stood)
+        self._is_measured = False
         self._retention_ms = rhythm_of(settings).retention_ms
         self._announcers = announcers(settings, self.told, alarms=answers.alarms, clock=clock)
 
@@ -124,6 +124,7 @@ class Alerting:
             if stands(self._answers.clock):
                 self._look_back(as_of_ms)
             self._measured_ms, self._as_of_ms, self._sources = now_ms, as_of_ms, dict(sources)
+            self._is_measured = True
             self._clusters = told_of((one for found in samples.values() for one in found), sources)
             self._evaluate(self._of_work, samples, as_of_ms, stale=dict(self._stale(as_of_ms)))
             self._resumes = False
@@ -224,8 +225,17 @@ class Alerting:
         self._unsaved, self._saved = ([], []), (self._as_of_ms, rows)
 
     def _own_samples(self) -> dict[str, list[Sample]]:
+        """
+        What is known of the ledger itself.
+
+        Before anything was measured nobody knows whether sources are read again, and what sounded before the
+        stop may sound on.
+        """
         now_ms = self._clock.now_ms()
-        return {
+        sounding = {*self._answers.alarms.sounding()}
+        if not self._is_measured:
+            sounding |= {one.labels["alarm"] for one in self._alerts.values() if _is_firing(one, ALARM)}
+        samples = {
             MEASUREMENTS_STALE: [
                 Sample(
                     labels={**self._ledger, "cluster": cluster}, value=_seconds(now_ms - self._measured_ms)
@@ -236,12 +246,12 @@ class Alerting:
                 Sample(labels={**self._ledger, "cluster": cluster}, value=_seconds(now_ms - seen_ms))
                 for cluster, seen_ms in self._sources.items()
             ],
-            ALARM: [
-                Sample(labels={**self._ledger, "alarm": alarm}, value=1.0)
-                for alarm in self._answers.alarms.sounding()
-            ],
+            ALARM: [Sample(labels={**self._ledger, "alarm": alarm}, value=1.0) for alarm in sorted(sounding)],
             WATCHDOG: [Sample(labels=self._ledger, value=1.0)],
         }
+        if not self._is_measured:
+            del samples[SOURCE_STALE]
+        return samples
 
     def _stale(self, as_of_ms: int) -> Iterator[tuple[str, str]]:
         for cluster, seen_ms in self._sources.items():
@@ -301,6 +311,16 @@ def _ended(before: Mapping[Identity, Alert], after: Mapping[Identity, Alert]) ->
 
 def _fires(alert: Alert | None) -> bool:
     return alert is not None and alert.standing.state is State.FIRING
+
+
+def _is_firing(alert: Alert, name: str) -> bool:
+    return _fires(alert) and alert.labels["alertname"] == name
+
+
+def _told_before(stood: Iterable[Alert]) -> Collection[str]:
+    """The clusters of a ledger that was stopped as it did not measure; an empty name where there is none."""
+    stale = {one.labels.get("cluster", "") for one in stood if _is_firing(one, MEASUREMENTS_STALE)}
+    return frozenset(stale or {""})
 
 
 def _states(alerts: Mapping[Identity, Alert]) -> Collection[tuple[Identity, State]]:

@@ -21,20 +21,19 @@ _FACTS: Final[dict[str, tuple[tuple[str, ...], str]]] = {
 }
 # Which annotations tell of checkpoints is a setting of today, and what they told stays told.
 _DOUBTFUL: Final = {"transition": "fact.moment = 'checkpoint' or"}
-# One row per fact that the journal does not tell, or of which it is not sure that it does.
+# One row per fact that the journal does not tell, or of which it is not sure that it does; and when it is due.
+# What the journal tells of that instant goes before: it may tell this fact too, where it stood.
 _UNTOLD: Final = """
 create or replace temp table untold_{table} as
-select fact.* from earlier.{table} as fact
+select
+    fact.*,
+    fact.observed_ms + (told.at_ms is not null)::bigint as due_ms
+from earlier.{table} as fact
+left join told on fact.observed_ms = told.at_ms and told.kind = {kind}
 where
     fact.cluster = $cluster
     and {kind} <> 'GPU'
-    and (
-        {doubtful} list_contains($doubtful::bigint[], fact.observed_ms)
-        or not exists (
-            select 1 from told
-            where told.at_ms = fact.observed_ms and told.kind = {kind}
-        )
-    )
+    and ({doubtful} list_contains($doubtful::bigint[], fact.observed_ms) or told.at_ms is null)
 """
 _UNTOLD_ASIDE: Final = """
 insert into set_aside by name
@@ -58,10 +57,10 @@ having count(*) = 1
 # Facts up to an instant that are not there yet: beside a damage the journal may have told them after all.
 _CARRY: Final = """
 insert into {table} by name
-select * replace ($seq + row_number() over (order by seq) as seq)
+select * exclude (due_ms) replace ($seq + row_number() over (order by seq) as seq)
 from untold_{table} as untold
 where
-    untold.observed_ms <= $until_ms
+    untold.due_ms <= $until_ms
     and not exists (
         select 1 from {table} as known where known.cluster = untold.cluster and {same}
     )
@@ -80,19 +79,19 @@ _AND_NOT_ONCE: Final = {
     )
 """
 }
-_CARRIED: Final = "delete from untold_{table} where observed_ms <= $until_ms"
+_CARRIED: Final = "delete from untold_{table} where due_ms <= $until_ms"
 # One row per object of those, and what they say of its newest reading.
 _MET: Final = """
 create or replace temp table met as
 with fact as (
     select
-        uid, kind, observed_ms, seq, case when moment = 'gone' then observed_ms end as gone_ms,
+        uid, kind, observed_ms, due_ms, seq, case when moment = 'gone' then observed_ms end as gone_ms,
         null as version
     from untold_transition
     union all
-    select uid, kind, observed_ms, seq, null as gone_ms, null as version from untold_description
+    select uid, kind, observed_ms, due_ms, seq, null as gone_ms, null as version from untold_description
     union all
-    select uid, 'Event' as kind, observed_ms, seq, null as gone_ms, resource_version as version
+    select uid, 'Event' as kind, observed_ms, due_ms, seq, null as gone_ms, resource_version as version
     from untold_event_sighting
 )
 
@@ -103,7 +102,7 @@ select
     case when max(gone_ms) = max(observed_ms) then max(gone_ms) end as gone_ms,
     coalesce(arg_max(version, seq), '') as version
 from fact
-where observed_ms <= $until_ms
+where due_ms <= $until_ms
 group by uid, kind
 """
 # What is kept of an object that was not seen later is what was known of it then; of others their facts tell.

@@ -6,9 +6,10 @@ from datetime import timedelta
 
 import pytest
 
-from alerts.declared import Declared, Reading, annotations, declared, read_by
+from alerts.declared import Declared, declared, read_by
 from alerts.evaluation import Alert, Evaluation, without_undeclared
 from alerts.posting import Identity
+from alerts.readings import Reading, annotations
 from alerts.standing import State
 from alerts.wording import Links
 from analytics.evaluate import evaluate, exported_asks

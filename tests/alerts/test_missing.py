@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 import yaml
 
-from alerts.declared import Declared, Reading, declared
+from alerts.declared import Declared, declared
 from alerts.evaluation import Alert, Evaluation, firing
 from alerts.exporter import Exporter
 from alerts.posting import Identity
+from alerts.readings import Reading
 from alerts.rules import rules_file
 from analytics.metrics import REGISTRY
 from domain.metric import Measurement, Sample
@@ -329,6 +330,50 @@ def test_what_only_ages_while_its_cluster_is_not_read_ends_nothing(tmp_path: Pat
         for name in (OF_QUEUES, OF_TEAMS)
         for minute in (15, 30, 50, 58, 62, 69, 89)
     ]
+    promtool(tmp_path, {"interval": "1m", "input_series": series, "promql_expr_test": known})
+
+
+@pytest.mark.prometheus
+@pytest.mark.parametrize("silent", [1, 8])
+def test_a_cluster_that_is_not_read_is_not_read_again_because_its_ledger_was_silent(
+    silent: int, tmp_path: Path
+) -> None:
+    """Not read from minute 10 on, below its limit from 20 on, and not scraped for some minutes from 40 on."""
+    east = {"ledger": "one", "cluster": "east"}
+    waits = {"cluster": "east", "queue": "q", "service_class": "interactive"}
+    rest = 90 - 40 - silent
+    away = "stale " + f"_x{silent - 1} " * (silent > 1)
+    series = [
+        typed(MEASURED, f"0+60x39 {away}{(40 + silent) * 60}+60x{rest - 1}", **east),
+        typed(SEEN, f"0+60x10 600x28 {away}600x{rest - 1}", **east),
+        typed(
+            "gpuledger_wait_target_seconds", f"300x39 {away}300x{rest - 1}",
+            cluster="east", service_class="interactive",
+        ),
+        typed("gpuledger_starvation_index_seconds", f"900x19 0x19 {away}0x{rest - 1}", **waits),
+        typed("gpuledger_budget_burned_ratio", f"1.5x19 0x19 {away}0x{rest - 1}", ledger="one", team="nlp"),
+    ]  # fmt: skip
+    known = [
+        fires(name, minute * 60, alerts=1)
+        for name in (OF_QUEUES, OF_TEAMS)
+        for minute in (15, 39, 40, 40 + silent, 60, 89)
+    ]
+    promtool(tmp_path, {"interval": "1m", "input_series": series, "promql_expr_test": known})
+
+
+@pytest.mark.prometheus
+def test_a_cluster_that_another_ledger_reads_is_read_though_one_that_did_not_is_dead(tmp_path: Path) -> None:
+    one, two = {"ledger": "one", "cluster": "east"}, {"ledger": "two", "cluster": "east"}
+    waits = {"cluster": "east", "queue": "q", "service_class": "interactive"}
+    series = [
+        typed(MEASURED, "0+60x39 stale", **one),
+        typed(MEASURED, "0+60x90", **two),
+        typed(SEEN, "0+60x10 600x28 stale", **one),
+        typed(SEEN, "0+60x10 600x34 2700+60x44", **two),
+        typed("gpuledger_wait_target_seconds", "300x90", cluster="east", service_class="interactive"),
+        typed("gpuledger_starvation_index_seconds", "900x19 0x70", **waits),
+    ]
+    known = [fires(OF_QUEUES, minute * 60, alerts=int(minute < 50)) for minute in (15, 39, 44, 89)]
     promtool(tmp_path, {"interval": "1m", "input_series": series, "promql_expr_test": known})
 
 

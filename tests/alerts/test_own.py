@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 import yaml
 
-from alerts.declared import OWN, Declared, Reading, annotations, readings
+from alerts.declared import OWN, Declared
 from alerts.evaluation import Alert, Evaluation
 from alerts.exporter import Exporter
 from alerts.posting import Identity
+from alerts.readings import Reading, annotations, readings
 from alerts.rules import rules_file
 from alerts.standing import State
 from alerts.wording import Links

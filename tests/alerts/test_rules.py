@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 import yaml
 
-from alerts.declared import Declared, annotations, declared, factor, labels, readings
+from alerts.declared import Declared, declared, factor, labels
 from alerts.exporter import Exporter
 from alerts.inhibition import configuration
 from alerts.operator import prometheus_rule, service_monitor
+from alerts.readings import annotations, readings
 from alerts.rules import rules_file
 from alerts.wording import Links, Words, names_in
 from analytics.metrics import REGISTRY

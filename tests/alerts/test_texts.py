@@ -9,7 +9,8 @@ from typing import Final
 import pytest
 import yaml
 
-from alerts.declared import SOURCE_STALE, Declared, annotations, declared, readings
+from alerts.declared import SOURCE_STALE, Declared, declared
+from alerts.readings import annotations, readings
 from alerts.rules import rules_file
 from alerts.wording import Links
 from analytics.metrics import REGISTRY

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
-from alerts.declared import annotations, readings
 from alerts.exporter import LEDGER
+from alerts.readings import annotations, readings
 from alerts.rules import rules_file
 from alerts.whose import LEDGER_LABEL, of_ledger
 from alerts.wording import Links

@@ -7,10 +7,11 @@ from urllib.parse import parse_qs, urljoin, urlsplit
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from alerts.declared import Declared, Reading, annotations, declared, read_by, readings
+from alerts.declared import Declared, declared, read_by
 from alerts.evaluation import Alert, Evaluation
 from alerts.exporter import Exporter
 from alerts.posting import Identity, Told
+from alerts.readings import Reading, annotations, readings
 from alerts.standing import State
 from alerts.wording import Links
 from analytics.metrics import REGISTRY

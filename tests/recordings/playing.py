@@ -14,10 +14,11 @@ from typing import Any, Final, Self
 
 import yaml
 
-from alerts.declared import Declared, Reading, annotations, declared, read_by
+from alerts.declared import Declared, declared, read_by
 from alerts.evaluation import Alert, Evaluation, firing
 from alerts.exporter import LEDGER, Exporter
 from alerts.posting import Identity
+from alerts.readings import Reading, annotations
 from alerts.rules import rules_file
 from alerts.whose import of_ledger
 from alerts.wording import Links

@@ -305,6 +305,33 @@ def test_alerts_about_ourselves_do_not_wait_for_a_measurement() -> None:
         assert {row["about"] for row in own} == {"ledger"}
 
 
+def test_a_restart_without_a_measurement_ends_no_alert_about_ourselves(tmp_path: Path) -> None:
+    def own(here: Site) -> set[tuple[str, str]]:
+        rows = here.answers.alerts(ReportQuestion()).rows
+        return {(row["alert"], row["labels"].get("cluster", "")) for row in rows if row["state"] == "firing"}
+
+    def watched(here: Site, minutes: range) -> None:
+        for minute in minutes:
+            here.clock.at_ms = START + minute * MINUTE
+            here.alerting.watch()
+
+    file = tmp_path / "s.duckdb"
+    names = {
+        ("GpuledgerMeasurementsStale", "east"), ("GpuledgerSourceStale", "east"), ("GpuledgerAlarm", "")
+    }  # fmt: skip
+    with site(file) as here:
+        here.answers.alarms.sound("disk_full", "no room")
+        here.measured(0, {})
+        watched(here, range(1, 10))
+        assert own(here) == names
+    with site(file, at_minute=10) as here:
+        watched(here, range(10, 40))
+        assert own(here) == names
+        for minute in range(40, 50):
+            here.measured(minute, {})
+        assert own(here) == set()
+
+
 def test_what_fired_is_listed_as_of_any_instant_and_the_watchdog_never() -> None:
     with site(None) as here:
         for minute, wait in enumerate([400, 460, 900, 0, 0, 0, 0, 0, 0, 0]):
