@@ -21,7 +21,7 @@ _FACTS: Final[dict[str, tuple[tuple[str, ...], str]]] = {
 }
 # Which annotations tell of checkpoints is a setting of today, and what they told stays told.
 _DOUBTFUL: Final = {"transition": "fact.moment = 'checkpoint' or"}
-# One row per fact that the journal does not tell, or of which it is not sure that it does; and when it is due.
+# One row per fact that the journal does not tell, or may not tell; and when it is due.
 # What the journal tells of that instant goes before: it may tell this fact too, where it stood.
 _UNTOLD: Final = """
 create or replace temp table untold_{table} as

@@ -25,7 +25,7 @@ from tests.metamorphic.oracle import (
 from tests.metamorphic.recordings import lines, with_a_replay, without
 from tests.metamorphic.worlds import PairOf, World, chosen, held_now, truth, waits_now, world_of
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(300)]
 
 STORIES = ("ended", "runs", "waits", "preempted once")
 PERCENTILES = (

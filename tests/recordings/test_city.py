@@ -28,7 +28,7 @@ from tests.recordings.comparing import (
     stamps_agree,
 )
 
-pytestmark = [pytest.mark.recordings, pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.recordings, pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(600)]
 
 MOST_CPU_SECONDS = 60
 MOST_MEMORY_KIB = 1_000_000

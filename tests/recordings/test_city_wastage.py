@@ -24,7 +24,7 @@ from tests.recordings.comparing import Comparison, ground_truth, rows, show
 from tests.recordings.test_city import APART
 from tests.shared import shared
 
-pytestmark = [pytest.mark.recordings, pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.recordings, pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(600)]
 
 # Exporters collect each 10 s, so that 30 s are the shortest idleness that three samples tell of.
 IDLE_AFTER = timedelta(seconds=30)

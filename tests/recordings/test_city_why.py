@@ -23,7 +23,7 @@ from tests.recordings.comparing import ground_truth
 from tests.recordings.expected import expected
 
 # Whoever asks first for the store of `city` imports it, and whoever asks meanwhile waits.
-pytestmark = [pytest.mark.recordings, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.recordings, pytest.mark.long, pytest.mark.timeout(600)]
 
 # In seconds from the start: the causes of ensemble-wait, see `expected_reasons.yaml`.
 FULL_UNTIL, OLDER_FROM = 1373, 1392

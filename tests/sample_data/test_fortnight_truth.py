@@ -28,7 +28,7 @@ from service.settings_file import load_settings
 from store.embedded import Store
 
 # Three of ten each time; `make long` has the others.
-SEEDS = [pytest.param(seed, marks=[] if seed <= 3 else pytest.mark.long) for seed in range(1, 11)]
+SEEDS = [pytest.param(seed, marks=[] if seed <= 1 else pytest.mark.long) for seed in range(1, 11)]
 CLUSTER = "little"
 STAMP_SECONDS = 1.2
 # A sample stands for a minute, from up to a minute after a load began.
