@@ -9,7 +9,7 @@ import pytest
 from alerts.declared import Declared, declared, read_by
 from alerts.evaluation import Alert, Evaluation, without_undeclared
 from alerts.posting import Identity
-from alerts.readings import Reading, annotations
+from alerts.readings import NO_LIMIT, UNKNOWN_LIMIT, Reading, annotations
 from alerts.standing import State
 from alerts.wording import Links
 from analytics.evaluate import evaluate, exported_asks
@@ -186,6 +186,35 @@ def test_a_queue_that_is_deleted_ends_its_alert_when_its_last_value_is_too_old()
         assert told == ("there is no such series any more" if states[-1] is State.RESOLVED else "")
     # The last value stands from minute 2 to 5; then a minute without a breach.
     assert states == [State.FIRING, State.FIRING, State.FIRING, State.FIRING, State.RESOLVED]
+
+
+@pytest.mark.parametrize(
+    ("limits", "state", "because"),
+    [
+        # What is held against nothing is over, as to Prometheus; an unknown limit ends nothing.
+        ([Sample(labels={"cluster": "west"}, value=300)], State.RESOLVED, NO_LIMIT),
+        ([Sample.undefined({"cluster": "east"}, "no nodes are read")], State.FIRING, UNKNOWN_LIMIT),
+        ([Sample.undefined({}, "no nodes are read")], State.FIRING, UNKNOWN_LIMIT),
+        ([], State.FIRING, UNKNOWN_LIMIT),
+        ([Sample(labels={"cluster": "east"}, value=500)], State.FIRING, ""),
+    ],
+)
+def test_a_limit_that_is_gone_ends_an_alert_and_one_that_is_unknown_does_not(
+    limits: list[Sample], state: State, because: str
+) -> None:
+    rule = replace(RULE, limit=Limit(gauge="promised_seconds", on=("cluster",)))
+    of, alerts = Declared(rule=rule, metric=METRIC), dict[Identity, Alert]()
+    for minute in range(12):
+        promised = [Sample(labels={"cluster": "east"}, value=300)] if minute < 4 else limits
+        alerts = Evaluation(
+            declared=[of],
+            samples={METRIC.name: [wait(900)], "promised_seconds": promised},
+            policy=Policy(),
+            annotate=annotate,
+            at_ms=minute * MINUTE,
+            now_ms=minute * MINUTE,
+        ).after(alerts)
+    assert (only(alerts).standing.state, only(alerts).because) == (state, because)
 
 
 def test_a_changed_severity_ends_the_old_identity_and_begins_a_new_one() -> None:

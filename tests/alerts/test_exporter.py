@@ -236,6 +236,15 @@ def test_what_sounds_and_what_failed_is_told_of_a_hundred_clusters() -> None:
     assert "own_series_left_out" not in text
 
 
+def test_however_many_alarms_sound_it_is_told_what_was_read_and_what_is_incomplete() -> None:
+    alarms = {f"one_cluster_twice/{number}": "why" for number in range(1_500)}
+    exporter = Exporter(REGISTRY, FixedClock(NOW_MS), alarms=lambda: alarms)
+    exporter.publish([], 500_000, {"east": 990_000}, failed=frozenset({"starvation_index_seconds"}))
+    text = exporter.text().decode()
+    for name in ("measured_timestamp_seconds", "source_seen_timestamp_seconds", "incomplete"):
+        assert text.count(f"\ngpuledger_{name}{{") == 1
+
+
 def test_what_there_is_no_room_for_about_the_ledger_itself_is_counted() -> None:
     clusters = {f"c{number}": 990_000 for number in range(600)}
     exporter = Exporter(REGISTRY, FixedClock(NOW_MS), alarms=lambda: {"metric_failed": "all of them"})

@@ -377,6 +377,23 @@ def test_a_cluster_that_another_ledger_reads_is_read_though_one_that_did_not_is_
     promtool(tmp_path, {"interval": "1m", "input_series": series, "promql_expr_test": known})
 
 
+@pytest.mark.prometheus
+def test_what_is_held_against_a_limit_that_is_gone_ends_to_prometheus_too(tmp_path: Path) -> None:
+    series = [
+        typed(MEASURED, "0+60x60", ledger="one", cluster="east"),
+        typed(SEEN, "0+60x60", ledger="one", cluster="east"),
+        typed(
+            "gpuledger_wait_target_seconds", "300x20 stale", cluster="east", service_class="interactive"
+        ),
+        typed(
+            "gpuledger_starvation_index_seconds", "900x60",
+            cluster="east", queue="q", service_class="interactive",
+        ),
+    ]  # fmt: skip
+    known = [fires(OF_QUEUES, minute * 60, alerts=int(minute < 22)) for minute in (15, 20, 40)]
+    promtool(tmp_path, {"interval": "1m", "input_series": series, "promql_expr_test": known})
+
+
 def of_ledger(site: Site) -> list[dict[str, str]]:
     """What Prometheus scrapes of one ledger of several."""
     return input_series(site.scrapes, instance=site.ledger)
