@@ -390,7 +390,7 @@ def test_what_is_held_against_a_limit_that_is_gone_ends_to_prometheus_too(tmp_pa
             cluster="east", queue="q", service_class="interactive",
         ),
     ]  # fmt: skip
-    known = [fires(OF_QUEUES, minute * 60, alerts=int(minute < 22)) for minute in (15, 20, 40)]
+    known = [fires(OF_QUEUES, minute * 60, alerts=int(minute < 41)) for minute in (15, 30, 45)]
     promtool(tmp_path, {"interval": "1m", "input_series": series, "promql_expr_test": known})
 
 
