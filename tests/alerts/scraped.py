@@ -5,9 +5,12 @@ A series that a scrape no longer has ends with the mark by which Prometheus know
 where a scrape failed, which is None here.
 """
 
+import subprocess
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 GONE, NONE = "stale", "_"
@@ -53,3 +56,18 @@ def fires(name: str, at_seconds: int, *, alerts: int) -> dict[str, Any]:
     expression = f'count(ALERTS{{alertname="{name}",alertstate="firing"}})'
     samples = [{"labels": "{}", "value": alerts}] if alerts else []
     return {"eval_time": f"{at_seconds}s", "expr": expression, "exp_samples": samples}
+
+
+def promtool_tests(folder: Path, rules: str, *tests: Mapping[str, Any]) -> None:
+    """Run tests of these rules with promtool, evaluated each minute; what it finds wrong is the failure."""
+    content = {"rule_files": ["rules.yaml"], "evaluation_interval": "1m", "tests": [*tests]}
+    (folder / "rules.yaml").write_text(rules)
+    (folder / "test.yaml").write_text(yaml.dump(content, Dumper=yaml.CSafeDumper))
+    run_promtool(folder)
+
+
+def run_promtool(folder: Path) -> None:
+    """Run promtool on the tests that are written there."""
+    command = ["promtool", "test", "rules", "test.yaml"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr

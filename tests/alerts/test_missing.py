@@ -1,6 +1,5 @@
 """What is missing from a scrape and why: what is unknown keeps an alert, what is gone ends it, both ways."""
 
-import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +17,7 @@ from alerts.rules import rules_file
 from analytics.metrics import REGISTRY
 from domain.metric import Measurement, Sample
 from domain.policy import Policy
-from tests.alerts.scraped import fires, input_series
+from tests.alerts.scraped import fires, input_series, promtool_tests, run_promtool
 
 ABSENT, OUTDATED = "GpuledgerMeasurementsAbsent", "GpuledgerMeasurementsStale"
 OF_QUEUES, OF_TEAMS = "GpuQueueWaitTooLong", "GpuHourBudgetBurned"
@@ -116,16 +115,7 @@ def team(course: str) -> Site:
 
 
 def promtool(folder: Path, *tests: Mapping[str, Any]) -> None:
-    content = {"rule_files": ["rules.yaml"], "evaluation_interval": "1m", "tests": [*tests]}
-    (folder / "rules.yaml").write_text(RULES)
-    (folder / "test.yaml").write_text(yaml.dump(content, Dumper=yaml.CSafeDumper))
-    promtool_of(folder)
-
-
-def promtool_of(folder: Path) -> None:
-    command = ["promtool", "test", "rules", "test.yaml"]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    promtool_tests(folder, RULES, *tests)
 
 
 def expected(name: str, states: Sequence[str]) -> list[dict[str, Any]]:
@@ -254,7 +244,7 @@ def test_a_sole_ledger_is_missed_for_ever_and_one_of_several_over_a_weekend(tmp_
         ],
     }
     (tmp_path / "test.yaml").write_text(yaml.safe_dump(content))
-    promtool_of(tmp_path)
+    run_promtool(tmp_path)
 
 
 MEASURED, SEEN = "gpuledger_measured_timestamp_seconds", "gpuledger_source_seen_timestamp_seconds"
