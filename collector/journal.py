@@ -15,6 +15,7 @@ from typing import ClassVar
 import msgspec
 
 from collector.decoding import Payload
+from collector.on_disk import settle
 from collector.raw import RawObject
 from collector.shared_intake import TakesIn
 from collector.sink import FactSink
@@ -183,8 +184,15 @@ class Journal:
                 while rest:
                     rest = rest[file.write(rest) :]
                 os.fsync(file.fileno())
+                if not begin:
+                    settle(self._path)
+                    settle(self._folder)
             except OSError:
-                os.truncate(self._path, begin)
+                try:
+                    os.truncate(self._path, begin)
+                except OSError:
+                    # Behind a piece of a block nothing would be read.
+                    self._begin_file()
                 raise
             return file.tell()
 
@@ -198,7 +206,12 @@ class Journal:
 
 def journal_files(folder: Path) -> list[Path]:
     """The files of a journal, oldest first."""
-    return sorted(folder.glob(f"*{_SUFFIX}"), key=number_of) if folder.is_dir() else []
+    found = folder.glob(f"*{_SUFFIX}") if folder.is_dir() else ()
+    # What others put there is theirs: it is neither read nor dropped.
+    return sorted(
+        (path for path in found if (number := number_of(path)) and path.name == name_of(number)),
+        key=number_of,
+    )
 
 
 def name_of(number: int) -> str:
@@ -207,7 +220,7 @@ def name_of(number: int) -> str:
 
 
 def number_of(path: Path) -> int:
-    """The number of a file; the first file of a journal is 1."""
+    """The number of a file; the first file of a journal is 1, and 0 is none of its files."""
     name = path.name.removesuffix(_SUFFIX)
     return int(name) if name.isdecimal() else 0
 

@@ -108,9 +108,11 @@ class Run:
     Entries without a break: what an intake was given between its start and its end.
 
     `first_ms` is their first instant, `marks` what the store held when it started, where that is written.
+    One that `goes_on` begins with a file that the same intake filled: most likely nothing is missing.
     """
 
     first_ms: int | None = None
+    goes_on: bool = False
     marks: Mapping[ObjectKind, SourceMark] = field(default_factory=dict)
 
 
@@ -119,13 +121,15 @@ class Course:
     What a journal tells, gathered while its entries pass.
 
     `instants` are those of which it tells, by kind; `doubtful` those beside a damage, of which it may tell
-    in part. `not_read` counts what made no sense, by the reason.
+    in part; `ends` those at which a file ends, of which it most likely tells all. `not_read` counts what
+    made no sense, by the reason.
     """
 
     def __init__(self) -> None:
         self.entries = 0
         self.instants: dict[ObjectKind, array[int]] = {}
         self.doubtful: set[int] = set()
+        self.ends: set[int] = set()
         self.damages: list[Damage] = []
         self.not_read: Counter[str] = Counter()
         self.runs: list[Run] = []
@@ -152,6 +156,12 @@ class Course:
             self._pass(entry)
         return begun
 
+    def file_ends(self) -> None:
+        """The end of a file passes: it may have had further blocks, and no sign of that is left."""
+        if self._last_ms is not None:
+            self.ends.add(self._last_ms)
+        self._next_run = self._next_run or Run(goes_on=True)
+
     def unread(self, because: str) -> None:
         """What passed made no sense, and may have been of the instants around it."""
         self.not_read[because] += 1
@@ -161,7 +171,8 @@ class Course:
         self.not_read[entry.because] += 1
         self.damages.append(Damage(entry.because, entry.by_kill, self._last_ms))
         self._doubt()
-        self._next_run = self._next_run or Run()
+        if self._next_run is None or self._next_run.goes_on:
+            self._next_run = Run()
 
     def _doubt(self) -> None:
         self._is_doubtful = True
@@ -215,6 +226,7 @@ def passing(folder: Path, course: Course) -> Iterator[tuple[Entry, Run | None]]:
             yield read, course.begins_with(read)
         if file.broken is not None:
             yield file.broken, course.begins_with(file.broken)
+        course.file_ends()
 
 
 def course_of(folder: Path) -> Course:

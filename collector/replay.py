@@ -36,7 +36,7 @@ def replay(
     *,
     after_ms: Mapping[ObjectKind, int] | None = None,
     checkpoint_keys: Sequence[str] = (ANNOTATION,),
-    before_run: Callable[[], None] = lambda: None,
+    before_run: Callable[[], bool] = lambda: False,
 ) -> ReplaySummary:
     """
     Take in the journal of a cluster.
@@ -48,15 +48,15 @@ def replay(
         after_ms: what it already holds of each kind, up to an instant; earlier entries are left out.
         checkpoint_keys: annotations in which objects tell of checkpoints.
         before_run: called before each run of entries without a break, when all before it is in the sink; may
-            put there what the journal does not tell.
+            put there what the journal does not tell, and then says True.
     """
     player = _Player(cluster, sink, after_ms or {}, checkpoint_keys)
     course = Course()
     for entry, run in passing(folder, course):
         if run is not None:
             player.flush()
-            before_run()
-            player.begin()
+            if before_run() or not run.goes_on:
+                player.begin()
         player.play(entry)
     player.flush()
     return ReplaySummary(

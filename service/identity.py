@@ -27,13 +27,16 @@ def names_by_uid(marks: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:
     `marks` are rows of `Store.marks`.
     """
     seen: dict[str, dict[str, int]] = defaultdict(dict)
-    retired = set()
+    newest: dict[str, tuple[int, bool]] = {}
     for mark in marks:
         uid, name, seen_ms = str(mark["cluster_uid"]), str(mark["cluster"]), int(mark["seen_ms"])
-        if str(mark["last_error"]).startswith(RETIRED):
-            retired.add(name)
+        # It may have been read again since; of two that are as new the one counts that says so.
+        if uid:
+            is_retired = str(mark["last_error"]).startswith(RETIRED)
+            newest[name] = max(newest.get(name, (0, False)), (seen_ms, is_retired))
         if uid and seen_ms:
             seen[uid][name] = max(seen_ms, seen[uid].get(name, 0))
+    retired = {name for name, (_, is_retired) in newest.items() if is_retired}
     return {
         uid: sorted(left, key=lambda name: (-names[name], name))
         for uid, names in seen.items()

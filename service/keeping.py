@@ -1,8 +1,6 @@
 """What the operator does with the books: copies, rebuilding, forgetting, retiring, dropping what is old."""
 
 import gzip
-import os
-import shutil
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
@@ -15,11 +13,21 @@ from collector.intake import Intake
 from collector.journal import Journal, JournaledIntake, JournalFirst, journal_files
 from collector.journal_reading import JournalFile
 from collector.kube.watch_steps import Outcome
+from collector.on_disk import settle
 from collector.shared_intake import TakesIn
 from collector.translator import TRANSLATORS
-from domain.errors import ProductError, StoreError, UsageError
+from domain.errors import StoreError, UsageError
 from service import rebuilding
-from service.backups import brought_in, check_room, check_target, drop
+from service.backups import (
+    beside,
+    brought_in,
+    check_room,
+    check_target,
+    drop,
+    keep_aside,
+    refuse_log,
+    written_first,
+)
 from service.corrections import unlearnt
 from service.forgotten import Forgotten
 from service.forgotten_months import forget_in_months, named_in_months
@@ -77,14 +85,13 @@ class Keeper:
         """
         target = backup_file(self._settings) if target is None else target
         check_target(target)
-        written = target.with_name(target.name + ".new")
+        written = written_first(target)
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
-            written.unlink(missing_ok=True)
             self._copy_to(written)
-            with written.open("rb") as file:
-                os.fsync(file.fileno())
+            settle(written)
             written.replace(target)
+            settle(target)
         except OSError as cause:
             message = f"backup {target}: {cause}; choose a folder that can be written"
             raise StoreError(message) from cause
@@ -131,21 +138,24 @@ class Keeper:
         if not journaled:
             message = "there is no journal to rebuild from: set keeping.journal_size, for example 5GB"
             raise StoreError(message)
-        incoming = self._beside("rebuilt")
-        with self._alone():
-            earlier = self._beside("earlier")
-            self._copy_to(earlier)
-            rebuilt = Store.open(incoming)
-            try:
-                told = rebuilding.rebuild(rebuilt, earlier, journaled, self._settings.checkpoints.keys)
-            except ProductError:
-                rebuilt.close()
-                incoming.unlink()
-                raise
-            finally:
-                rebuilt.close()
-                earlier.unlink()
-            aside = self._exchange(incoming, alone=nullcontext)
+        incoming = beside(self._settings.store_file, "rebuilt")
+        earlier = beside(self._settings.store_file, "earlier")
+        try:
+            with self._alone():
+                self._copy_to(earlier)
+                rebuilt = Store.open(incoming)
+                try:
+                    told = rebuilding.rebuild(rebuilt, earlier, journaled, self._settings.checkpoints.keys)
+                finally:
+                    rebuilt.close()
+                settle(incoming)
+                aside = self._exchange(incoming, alone=nullcontext)
+        except OSError as cause:
+            message = f"rebuild: {cause}; look at the folder of the store"
+            raise StoreError(message) from cause
+        finally:
+            drop(incoming)
+            drop(earlier)
         return f"{told.words()}; what was there before is {aside}"
 
     def forget(self, name: str) -> str:
@@ -272,24 +282,22 @@ class Keeper:
         check_room(target.parent, size, self._settings)
         self._store.copy_to(target)
 
-    def _beside(self, name: str) -> Path:
-        """A free place in the folder of the store."""
-        path = self._settings.store_file.with_name(f"{name}.duckdb")
-        for stale in (path, path.with_name(path.name + ".wal")):
-            stale.unlink(missing_ok=True)
-        return path
-
     def _leave_nothing_in_free_blocks(self) -> None:
         """A copy takes the file's place: DuckDB leaves what was changed in blocks that it will use again."""
-        copy = self._beside("without")
-        self._copy_to(copy)
         file = self._settings.store_file
+        copy = beside(file, "without")
 
         def exchange() -> None:
+            refuse_log(file)
             copy.replace(file)
-            file.with_name(file.name + ".wal").unlink(missing_ok=True)
+            settle(file)
 
-        self._store.reopen(exchange)
+        try:
+            self._copy_to(copy)
+            settle(copy)
+            self._store.reopen(exchange)
+        finally:
+            drop(copy)
 
     def _exchange(
         self, incoming: Path, *, alone: Callable[[], AbstractContextManager[None]] | None = None
@@ -298,14 +306,12 @@ class Keeper:
         aside = self._settings.store.data_dir / "aside" / backup_file(self._settings).name
 
         def exchange() -> None:
+            refuse_log(file)
             aside.parent.mkdir(parents=True, exist_ok=True)
-            wal = file.with_name(file.name + ".wal")
             # Whenever we are killed, there is a whole store in the place of the store.
-            _link(file, aside)
-            if wal.exists():
-                _link(wal, aside.with_name(aside.name + ".wal"))
+            keep_aside(file, aside)
             incoming.replace(file)
-            wal.unlink(missing_ok=True)
+            settle(file)
 
         with (self._alone if alone is None else alone)():
             self._store.fold()
@@ -343,18 +349,10 @@ class Keeper:
             if file.broken is not None:
                 waiting += msgspec.json.encode(file.broken) + b"\n"
             new.write(gzip.compress(waiting))
-        with written.open("rb") as whole:
-            os.fsync(whole.fileno())
+        settle(written)
         written.replace(path)
+        settle(path)
         return holding
-
-
-def _link(path: Path, further: Path) -> None:
-    """A further name for a file; a copy where the file system has no links."""
-    try:
-        os.link(path, further)
-    except OSError:
-        shutil.copyfile(path, further)
 
 
 def forgotten_names(settings: Settings) -> Forgotten:

@@ -16,17 +16,23 @@ from store.embedded import Store
 
 @dataclass(slots=True)
 class Rebuilt:
-    """What a rebuild came to: `carried` are facts that no journal told, `damages` say where one is broken."""
+    """
+    What a rebuild came to: `carried` are facts that no journal told, `damages` say where one is broken.
+
+    `not_read` counts entries that nobody reads any more, by the reason.
+    """
 
     entries: int = 0
     carried: int = 0
     damages: list[str] = field(default_factory=list)
+    not_read: Counter[str] = field(default_factory=Counter)
 
     def words(self) -> str:
         """In a sentence."""
         told = [f"{self.entries:,} entries were read again"]
         if self.carried:
             told.append(f"{self.carried:,} facts that no journal tells were taken over as they were")
+        told += [f"{count:,} entries were not read ({because})" for because, count in self.not_read.items()]
         return "; ".join(told + self.damages)
 
 
@@ -50,7 +56,7 @@ def rebuild(
     with adoption.at_hand(store, earlier):
         for cluster, folder in journals:
             course = course_of(folder)
-            carrier = Carrier(store, cluster, course.instants, course.doubtful)
+            carrier = Carrier(store, cluster, course.instants, doubtful=course.doubtful, ends=course.ends)
             summary = replay(
                 folder,
                 cluster,
@@ -62,6 +68,10 @@ def rebuild(
             lacking.update({f"{cluster}: {what}": of for what, of in carrier.lacking().items()})
             rebuilt.entries += summary.entries
             rebuilt.carried += carrier.facts
+            told_apart = {damage.because for damage in course.damages}
+            rebuilt.not_read.update(
+                {because: of for because, of in course.not_read.items() if because not in told_apart}
+            )
             rebuilt.damages += [
                 f"journal of {cluster}: {damage.words()}" for damage in course.damages if not damage.by_kill
             ]
@@ -75,8 +85,7 @@ def rebuild(
     return rebuilt
 
 
-def _carry_until(carrier: Carrier, runs: Iterator[Run]) -> None:
-    """What the journal does not tell of the time before its next run."""
+def _carry_until(carrier: Carrier, runs: Iterator[Run]) -> bool:
+    """Carry what the journal does not tell of the time before its next run; whether there was anything."""
     run = next(runs)
-    if run.first_ms is not None:
-        carrier.carry(run.first_ms, run.marks)
+    return run.first_ms is not None and carrier.carry(run.first_ms, run.marks)

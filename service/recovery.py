@@ -6,15 +6,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote, unquote
 
+from collector.on_disk import settle
 from collector.replay import replay
 from domain.errors import ProductError, StoreBrokenError
 from domain.window import SystemClock, format_instant
+from service.backups import beside, keep_aside, log_of
 from service.settings import Settings
 from store.embedded import Store
 
 log = logging.getLogger("gpuledger.recovery")
 
 _REPLAYING = "replaying WAL"
+_RECOVERED = "recovered"
 
 
 def open_store(settings: Settings) -> Store:
@@ -23,24 +26,28 @@ def open_store(settings: Settings) -> Store:
 
     A log (WAL) that cannot be replayed is kept aside with the file that it belongs to. Then the file
     without it is opened, which holds what was folded last, or else the newest backup; what came
-    later is taken from the journal, where there is one, and from the cluster.
+    later is taken from the journal, where there is one, and from the cluster. Whenever we are killed
+    over that, the next one goes on with it.
 
     Raises:
         StoreError: another process holds the file, or nothing of it can be opened.
     """
     try:
-        return _open(settings)
+        store = _open(settings)
     except StoreBrokenError as cause:
-        wal = _log_of(settings.store_file)
+        wal = log_of(settings.store_file)
         if _REPLAYING not in str(cause) or not wal.exists():
             raise
         aside = settings.store.data_dir / "aside" / _stamp()
         aside.mkdir(parents=True)
         for path in (settings.store_file, wal):
             if path.exists():
-                path.replace(aside / path.name)
+                keep_aside(path, aside / path.name)
         log.exception("the log of the store cannot be replayed; it and the file are kept in %s", aside)
-    return remade(settings, aside)
+        return remade(settings, aside)
+    if _unfinished(settings).exists():
+        _catch_up(settings, store)
+    return store
 
 
 def remade(settings: Settings, aside: Path) -> Store:
@@ -66,8 +73,9 @@ def _open(settings: Settings) -> Store:
     )
 
 
-def _log_of(path: Path) -> Path:
-    return path.with_name(path.name + ".wal")
+def _unfinished(settings: Settings) -> Path:
+    """A mark that lies beside the store until it has from the journal what its log held."""
+    return settings.store_file.with_name(".recovery-unfinished")
 
 
 def _stamp() -> str:
@@ -83,13 +91,21 @@ def _bases(settings: Settings, aside: Path) -> Iterator[Path | None]:
 
 def _opened_from(settings: Settings, bases: Iterator[Path | None]) -> Store:
     refused: ProductError | None = None
+    file = settings.store_file
+    _unfinished(settings).touch()
+    settle(_unfinished(settings))
     for base in bases:
-        settings.store_file.unlink(missing_ok=True)
-        _log_of(settings.store_file).unlink(missing_ok=True)
-        if base is not None:
-            if not base.exists():
-                continue
-            shutil.copyfile(base, settings.store_file)
+        if base is None:
+            file.unlink(missing_ok=True)
+        elif base.exists():
+            copy = beside(file, _RECOVERED)
+            shutil.copyfile(base, copy)
+            settle(copy)
+            copy.replace(file)
+        else:
+            continue
+        # Last: a file without its log would be opened as if that were all.
+        log_of(file).unlink(missing_ok=True)
         try:
             store = _open(settings)
         except StoreBrokenError as cause:
@@ -120,8 +136,10 @@ def _catch_up(settings: Settings, store: Store) -> None:
             continue
         log.warning("%d rows of %s came from its journal", summary.rows, cluster)
         for damage in summary.damages:
-            if not damage.by_kill:
-                log.error("journal of %s: %s", cluster, damage.words())
+            # What a kill cut off was acknowledged to nobody; but there is nothing to compare it with here.
+            level = logging.WARNING if damage.by_kill else logging.ERROR
+            log.log(level, "journal of %s: %s", cluster, damage.words())
+    _unfinished(settings).unlink(missing_ok=True)
 
 
 def journals(settings: Settings) -> list[tuple[str, Path]]:

@@ -21,20 +21,40 @@ _FACTS: Final[dict[str, tuple[tuple[str, ...], str]]] = {
 }
 # Which annotations tell of checkpoints is a setting of today, and what they told stays told.
 _DOUBTFUL: Final = {"transition": "fact.moment = 'checkpoint' or"}
-# One row per fact that the journal does not tell, or may not tell; and when it is due.
-# What the journal tells of that instant goes before: it may tell this fact too, where it stood.
+# One row per fact that the journal does not tell, or may not tell; and when it is due. What the journal
+# tells of that instant goes before: it may tell this fact too, where it stood.
 _UNTOLD: Final = """
 create or replace temp table untold_{table} as
-select
-    fact.*,
-    fact.observed_ms + (told.at_ms is not null)::bigint as due_ms
-from earlier.{table} as fact
-left join told on fact.observed_ms = told.at_ms and told.kind = {kind}
-where
-    fact.cluster = $cluster
-    and {kind} <> 'GPU'
-    and ({doubtful} list_contains($doubtful::bigint[], fact.observed_ms) or told.at_ms is null)
+with fact as (
+    select
+        fact.*,
+        fact.observed_ms + (told.at_ms is not null)::bigint as due_ms,
+        told.at_ms is not null
+        and not ({doubtful} fact.observed_ms in (select at_ms from doubtful)) as is_told
+    from earlier.{table} as fact
+    left join told on fact.observed_ms = told.at_ms and told.kind = {kind}
+    where fact.cluster = $cluster and {kind} <> 'GPU'
+)
+
+select fact.* from fact
+where not fact.is_told or fact.observed_ms in (select at_ms from ends)
 """
+# At the end of a file blocks may be gone without a sign, and what they told within its last millisecond.
+_TOLD_AFTER_ALL: Final = """
+delete from untold_{table} as untold
+where
+    untold.is_told
+    and untold.observed_ms < $until_ms
+    and exists (
+        select 1 from {table} as known
+        where
+            known.cluster = untold.cluster
+            and known.uid = untold.uid
+            and known.observed_ms = untold.observed_ms
+            {and_moment}
+    )
+"""
+_AND_MOMENT: Final = {"transition": "and known.moment = untold.moment"}
 _UNTOLD_ASIDE: Final = """
 insert into set_aside by name
 select fact.* from earlier.set_aside as fact
@@ -57,7 +77,7 @@ having count(*) = 1
 # Facts up to an instant that are not there yet: beside a damage the journal may have told them after all.
 _CARRY: Final = """
 insert into {table} by name
-select * exclude (due_ms) replace ($seq + row_number() over (order by seq) as seq)
+select * exclude (is_told, due_ms) replace ($seq + row_number() over (order by seq) as seq)
 from untold_{table} as untold
 where
     untold.due_ms <= $until_ms
@@ -218,10 +238,17 @@ class Carrier:
         cluster: whose facts.
         told: the instants of which the journal tells, by kind.
         doubtful: those of which it may tell in part only.
+        ends: the last ones of its files, of which it may do so too; but what it tells of an object is so.
     """
 
     def __init__(
-        self, store: Store, cluster: str, told: Mapping[ObjectKind, Sequence[int]], doubtful: Collection[int]
+        self,
+        store: Store,
+        cluster: str,
+        told: Mapping[ObjectKind, Sequence[int]],
+        *,
+        doubtful: Collection[int],
+        ends: Collection[int],
     ) -> None:
         self.facts = 0
         self._store = store
@@ -233,10 +260,14 @@ class Carrier:
             for kind, instants in told.items()
         ]
         empty = pl.DataFrame(schema={"kind": pl.String, "at_ms": pl.Int64})
+        given = {"told": pl.concat([empty, *frames])}
+        for name, instants in (("doubtful", doubtful), ("ends", ends)):
+            given[name] = pl.DataFrame({"at_ms": list(instants)}, schema={"at_ms": pl.Int64})
         with store.transaction() as connection:
-            connection.register("told_instants", pl.concat([empty, *frames]).to_arrow())
-            connection.execute("create or replace temp table told as from told_instants")
-            connection.unregister("told_instants")
+            for table, frame in given.items():
+                connection.register("instants", frame.to_arrow())
+                connection.execute(f"create or replace temp table {table} as from instants")
+                connection.unregister("instants")
             connection.execute(_SINGLE, {"cluster": cluster})
             for table, (_, kind) in _FACTS.items():
                 sql = _UNTOLD.format(
@@ -244,11 +275,11 @@ class Carrier:
                     kind=kind if kind.startswith("'") else f"fact.{kind}",
                     doubtful=_DOUBTFUL.get(table, ""),
                 )
-                connection.execute(sql, {"cluster": cluster, "doubtful": list(doubtful)})
+                connection.execute(sql, {"cluster": cluster})
 
-    def carry(self, until_ms: int, marks: Mapping[ObjectKind, SourceMark]) -> None:
+    def carry(self, until_ms: int, marks: Mapping[ObjectKind, SourceMark]) -> bool:
         """
-        Carry what was observed up to an instant, before the journal goes on with it.
+        Carry what was observed up to an instant, before the journal goes on with it; whether anything was.
 
         Args:
             until_ms: the instant.
@@ -258,6 +289,7 @@ class Carrier:
         if not marks and self._has_untold:
             marks = self._marks_at(until_ms)
         self._take_marks(marks, or_equal=False)
+        return self._has_untold
 
     def finish(self) -> None:
         """Carry all that is left, when the journal is at its end; and where the reading stands."""
@@ -283,6 +315,9 @@ class Carrier:
 
     def _carry(self, connection: duckdb.DuckDBPyConnection, seq: int, until_ms: int) -> int:
         asked = {"until_ms": until_ms}
+        for table in _FACTS:
+            sql = _TOLD_AFTER_ALL.format(table=table, and_moment=_AND_MOMENT.get(table, ""))
+            connection.execute(sql, asked)
         connection.execute(_MET, asked)
         (met,) = connection.execute("select count(*) from met").fetchone() or (0,)
         self._has_untold = bool(met)

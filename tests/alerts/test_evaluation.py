@@ -9,7 +9,7 @@ import pytest
 from alerts.declared import Declared, declared, read_by
 from alerts.evaluation import Alert, Evaluation, without_undeclared
 from alerts.posting import Identity
-from alerts.readings import NO_LIMIT, UNKNOWN_LIMIT, Reading, annotations
+from alerts.readings import NO_LIMIT, UNKNOWN_LIMIT, Reading, annotations, readings
 from alerts.standing import State
 from alerts.wording import Links
 from analytics.evaluate import evaluate, exported_asks
@@ -186,6 +186,20 @@ def test_a_queue_that_is_deleted_ends_its_alert_when_its_last_value_is_too_old()
         assert told == ("there is no such series any more" if states[-1] is State.RESOLVED else "")
     # The last value stands from minute 2 to 5; then a minute without a breach.
     assert states == [State.FIRING, State.FIRING, State.FIRING, State.FIRING, State.RESOLVED]
+
+
+def test_an_alert_reads_its_own_series_only_and_of_several_counts_the_largest() -> None:
+    rule = replace(RULE, match={"quantile": "0.99"}, counted="past_target_workloads")
+    red = {"cluster": "east", "queue": "red"}
+    samples = {
+        METRIC.name: [
+            Sample(labels=red | {"quantile": quantile}, value=value)
+            for quantile, value in (("0.5", 900), ("0.99", 400), ("0.9", 800))
+        ],
+        "past_target_workloads": [Sample(labels=red, value=number) for number in (3, 7, 5)],
+    }
+    (found,) = readings(Declared(rule=rule, metric=METRIC), samples, Policy())
+    assert (found.value, found.count, found.breaches) == (400, 7, True)
 
 
 @pytest.mark.parametrize(

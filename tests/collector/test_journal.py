@@ -1,6 +1,8 @@
 """A journal gives an intake again what it was given, and so the same facts."""
 
+import errno
 import gzip
+import os
 import random
 import resource
 import signal
@@ -279,3 +281,63 @@ def test_a_journal_that_cannot_be_written_keeps_what_waits(tmp_path: Path) -> No
     journal.commit()
     (file,) = journal_files(tmp_path / "journal")
     assert gzip.decompress(file.read_bytes()).count(b"\n") == 2
+
+
+def test_what_others_put_beside_a_journal_is_neither_read_nor_dropped(tmp_path: Path) -> None:
+    names = ("kept.ndjson.gz", "1.ndjson.gz", "00000000.ndjson.gz", "00000001 (copy).ndjson.gz")
+    for name in names:
+        (tmp_path / name).write_bytes(gzip.compress(b'{"type":"identified","uid":"foreign"}\n'))
+    for number in range(8):
+        journal = Journal(tmp_path, most_bytes=4_000)
+        journal.note(Identified(uid=random.Random(number).randbytes(1000).hex()))
+        journal.commit()
+    files = journal_files(tmp_path)
+    assert not {path.name for path in files} & set(names)
+    assert files[0].name > "00000001.ndjson.gz"
+    assert all((tmp_path / name).exists() for name in names)
+    assert course_of(tmp_path).entries == 2 * len(files)
+
+
+def test_where_a_piece_of_a_block_cannot_be_cut_off_the_next_block_goes_into_another_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal = Journal(tmp_path, most_bytes=1 << 20)
+    journal.note(Identified(uid="first"))
+    journal.commit()
+    (file,) = journal_files(tmp_path)
+    journal.note(Identified(uid=random.Random(7).randbytes(1_000).hex()))
+
+    def fail(*_: object) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(os, "truncate", fail)
+    with (
+        longest_file(file.stat().st_size + 900),
+        pytest.raises(OSError, match="the journal cannot be written: File too large"),
+    ):
+        journal.commit()
+    journal.commit()
+    journal.note(Identified(uid="last"))
+    journal.commit()
+    assert len(journal_files(tmp_path)) == 2
+    course = course_of(tmp_path)
+    assert (course.entries, [damage.by_kill for damage in course.damages]) == (4, [True])
+
+
+def test_a_new_file_has_its_name_on_the_disk_before_its_block_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+
+    def note(handle: int) -> None:
+        told.append(str(Path(f"/proc/self/fd/{handle}").readlink()))
+
+    monkeypatch.setattr(os, "fsync", note)
+    journal = Journal(tmp_path / "journal" / "north", most_bytes=1 << 20)
+    journal.commit()
+    file, folder = tmp_path / "journal" / "north" / "00000001.ndjson.gz", tmp_path / "journal"
+    assert set(told) == {str(path) for path in (file, file.parent, folder)}
+    told.clear()
+    journal.note(Identified(uid="x"))
+    journal.commit()
+    assert told == [str(file)]

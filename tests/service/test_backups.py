@@ -1,5 +1,6 @@
 """What backup and restore are given: whatever it is, they say so, and the store stays as it was."""
 
+import errno
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -7,12 +8,13 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from typing_extensions import override
 
 from domain.errors import StoreError, StoreHeldError
-from service.backups import check_target
+from service.backups import check_target, keep_aside, replace_broken
 from service.cli import run
 from service.keeping import Keeper
-from service.recovery import open_store
+from service.recovery import journal_folder, open_store
 from service.settings import Settings
 from service.settings_file import load_settings
 from store.embedded import Store
@@ -21,6 +23,8 @@ from tests.store.facts_made_up import one_pod
 # Three headers before the blocks, as DuckDB lays its files out.
 _HEADERS, _BLOCK = 3 * 4096, 262_144
 UIDS = "select uid from object_state order by uid"
+# What copies beside the store are called.
+BESIDE = ("restored", "rebuilt", "earlier", "without")
 
 
 @pytest.fixture(scope="module")
@@ -133,15 +137,38 @@ def test_what_cannot_take_the_stores_place_is_refused_and_leaves_nothing(
     assert [row["uid"] for row in store.rows(UIDS)] == ["here"]
 
 
-def test_the_store_itself_and_a_copy_of_restore_are_no_backups(settings: Settings, store: Store) -> None:
+def test_the_store_itself_and_a_copy_of_restore_are_no_backups(
+    good: Path, settings: Settings, store: Store
+) -> None:
     with pytest.raises(StoreError, match="that is the store itself"):
         Keeper(settings, store).restore(settings.store_file)
-    left = settings.store_file.with_name("restored.duckdb")
-    left.write_bytes(b"of somebody")
-    with pytest.raises(StoreError, match="restore writes its own copy there"):
+    # As a restore leaves it that is killed; the next one takes it away, unless it is given just that.
+    left = settings.store_file.with_name(".restored-0123abcd.duckdb")
+    shutil.copyfile(good, left)
+    with pytest.raises(StoreError, match="that is a copy that a restore left there"):
         Keeper(settings, store).restore(left)
-    assert left.read_bytes() == b"of somebody"
+    assert left.read_bytes() == good.read_bytes()
     left.unlink()
+
+
+def test_what_somebody_put_beside_the_store_stays_whatever_its_name(good: Path, tmp_path: Path) -> None:
+    settings = settings_below(tmp_path)
+    store = open_store(settings)
+    store.append(one_pod("here", 1))
+    journal_folder(settings, "north").mkdir(parents=True)
+    names = [f"{name}.duckdb{log}" for name in BESIDE for log in ("", ".wal")]
+    for name in names:
+        settings.store_file.with_name(name).write_bytes(b"of somebody")
+    left = settings.store_file.with_name(".rebuilt-0123abcd.duckdb")
+    left.write_bytes(b"of a killed process")
+    keeper = Keeper(settings, store)
+    keeper.rebuild()
+    keeper.restore(good)
+    keeper._leave_nothing_in_free_blocks()
+    for name in names:
+        assert settings.store_file.with_name(name).read_bytes() == b"of somebody", name
+    assert not left.exists()
+    store.close()
 
 
 def test_without_room_nothing_is_copied(good: Path, settings: Settings, store: Store, tmp_path: Path) -> None:
@@ -156,7 +183,7 @@ def test_without_room_nothing_is_copied(good: Path, settings: Settings, store: S
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_backup_goes_where_nothing_is(tmp_path: Path) -> None:
+def test_a_backup_goes_where_nothing_is(settings: Settings, store: Store, tmp_path: Path) -> None:
     (tmp_path / "books.duckdb").write_bytes(b"")
     for target, says in (
         (tmp_path, "that is a folder; name a file in it"),
@@ -166,6 +193,36 @@ def test_a_backup_goes_where_nothing_is(tmp_path: Path) -> None:
         with pytest.raises(StoreError, match=says):
             check_target(target)
     check_target(tmp_path / "other.duckdb")
+    # It is written under another name first, and a log beside it would be taken for its own.
+    for suffix in (".wal", ".new", ".new.wal"):
+        there = tmp_path / f"other.duckdb{suffix}"
+        there.write_bytes(b"of somebody")
+        with pytest.raises(StoreError, match=f"there is {there}, which would be .*; move it away"):
+            Keeper(settings, store).backup(tmp_path / "other.duckdb")
+        assert there.read_bytes() == b"of somebody"
+        there.unlink()
+    Keeper(settings, store).backup(tmp_path / "other.duckdb")
+
+
+@pytest.mark.parametrize("links", [True, False])
+def test_what_was_kept_aside_is_never_written_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, links: bool
+) -> None:
+    if not links:
+        monkeypatch.setattr(os, "link", refuse_links)
+    kept, other = tmp_path / "kept", tmp_path / "other"
+    kept.write_bytes(b"earlier")
+    other.write_bytes(b"later")
+    with pytest.raises(FileExistsError):
+        keep_aside(other, kept)
+    assert (kept.read_bytes(), other.read_bytes()) == (b"earlier", b"later")
+    keep_aside(other, tmp_path / "free")
+    assert (tmp_path / "free").read_bytes() == other.read_bytes() == b"later"
+
+
+def refuse_links(*_: object) -> None:
+    """As a file system that has none."""
+    raise PermissionError(errno.EPERM, "Operation not permitted")
 
 
 def test_a_store_whose_exchange_fails_is_open_again(settings: Settings, store: Store) -> None:
@@ -241,3 +298,97 @@ def test_a_store_that_cannot_be_opened_is_replaced_by_a_backup(
     store = Store.open(broken)
     assert [row["uid"] for row in store.rows(UIDS)] == ["here"]
     store.close()
+
+
+REPLACE = Path.replace
+
+
+def replace_and_die(path: Path, further: Path) -> None:
+    """As a process that is killed after the exchange; nothing of ours catches it."""
+    REPLACE(path, further)
+    raise KeyboardInterrupt
+
+
+def test_a_restore_that_is_killed_never_leaves_a_log_beside_another_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = settings_below(tmp_path)
+    store = open_store(settings)
+    store.append(one_pod("here", 1))
+    store.fold()
+    store.append(one_pod("later", 1))
+    # A raw copy: of the same lineage as the store, and as often folded once its own log is.
+    kept = tmp_path / "kept.duckdb"
+    for suffix in ("", ".wal"):
+        shutil.copyfile(f"{settings.store_file}{suffix}", f"{kept}{suffix}")
+    store.append(one_pod("latest", 1))
+    store.fold()
+    store.append(one_pod("last", 1))
+    killed = settings_below(tmp_path / "killed")
+    killed.store.data_dir.mkdir(parents=True)
+    for suffix in ("", ".wal"):
+        shutil.copyfile(f"{settings.store_file}{suffix}", f"{killed.store_file}{suffix}")
+    store.close()
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "replace", replace_and_die)
+        with pytest.raises(KeyboardInterrupt):
+            replace_broken(kept, killed, tmp_path / "aside")
+    store = open_store(killed)
+    assert [row["uid"] for row in store.rows(UIDS)] == ["here", "later"]
+    store.close()
+    aside = Store.open(tmp_path / "aside" / "gpuledger.duckdb")
+    assert [row["uid"] for row in aside.rows(UIDS)] == ["here", "last", "later", "latest"]
+    aside.close()
+
+
+class Unfolded(Store):
+    """A store whose log is not folded: readers forbid it, or the disk is full."""
+
+    @override
+    def fold(self) -> None:
+        with self.transaction() as connection:
+            connection.execute("pragma disable_checkpoint_on_shutdown")
+
+
+def test_a_store_whose_log_cannot_be_folded_is_not_exchanged(good: Path, tmp_path: Path) -> None:
+    settings = settings_below(tmp_path)
+    store = Unfolded.open(settings.store_file)
+    store.append(one_pod("mine", 1))
+    with pytest.raises(StoreError, match="its log could not be folded into it; make room on its disk"):
+        Keeper(settings, store).restore(good)
+    assert [row["uid"] for row in store.rows(UIDS)] == ["mine"]
+    assert not list(settings.store.data_dir.glob(".restored-*"))
+    store.close()
+
+
+def test_what_is_put_in_place_is_on_the_disk_before_and_after(
+    good: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = settings_below(tmp_path)
+    store = open_store(settings)
+    store.append(one_pod("here", 1))
+    told: list[str] = []
+    fsync, replace = os.fsync, Path.replace
+
+    def note(handle: int) -> None:
+        told.append(str(Path(f"/proc/self/fd/{handle}").readlink()))
+        fsync(handle)
+
+    def exchange(path: Path, further: Path) -> Path:
+        told.append("exchanged")
+        return replace(path, further)
+
+    monkeypatch.setattr(os, "fsync", note)
+    monkeypatch.setattr(Path, "replace", exchange)
+    target = tmp_path / "books.duckdb"
+    Keeper(settings, store).backup(target)
+    parent = str(tmp_path)
+    assert told == [f"{target}.new", parent, "exchanged", str(target), parent]
+    told.clear()
+    Keeper(settings, store).restore(good)
+    store.close()
+    data = str(settings.store.data_dir)
+    copied, first, _, aside, before, file, after = told
+    assert ".restored-" in copied
+    assert "/aside/" in f"{aside}/"
+    assert [first, before, file, after] == [data, "exchanged", str(settings.store_file), data]

@@ -167,3 +167,5 @@ def test_a_name_that_is_retired_is_none_and_the_one_read_last_comes_first() -> N
     retired = mark("gone", 9, "not_installed: the cluster was retired")
     assert names_by_uid([mark("a", 3), mark("b", 5), mark("never", 0), retired]) == {"u": ["b", "a"]}
     assert names_by_uid([retired]) == {}
+    # One that was read again is none that was retired, whatever a kind says that is read no more.
+    assert names_by_uid([retired, mark("gone", 12)]) == {"u": ["gone"]}

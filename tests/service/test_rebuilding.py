@@ -1,8 +1,11 @@
 """A rebuild loses nothing that the books held: not what a journal never saw, nor what is damaged in it."""
 
+import gzip
 import random
 import shutil
+import zlib
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +14,7 @@ import pytest
 
 from collector.checkpoints import ANNOTATION
 from collector.intake import Intake
-from collector.journal import Journal, JournaledIntake, JournalFirst, journal_files
+from collector.journal import Journal, JournaledIntake, JournalFirst, Seen, journal_files
 from domain.errors import StoreError
 from service.keeping import Keeper
 from service.rebuilding import Rebuilt, rebuild
@@ -162,6 +165,45 @@ def test_of_a_millisecond_beside_a_damage_nothing_is_lost(world: World) -> None:
     world.store.close()
 
 
+@pytest.mark.parametrize("goes_on", [True, False])
+def test_a_file_that_ends_where_a_block_does_may_have_lost_what_came_next(
+    world: World, *, goes_on: bool
+) -> None:
+    fill = {"note": random.Random(1).randbytes(800).hex()}
+    events = [("a", 1, 1.0), ("b", 2, 2.0), ("c", 3, 2.0), ("b", 4, 9.0)]
+    intake = world.intake()
+    for uid, version, seconds in events:
+        told = pod(uid, version, status={"phase": "Running" if version > 2 else "Pending"})
+        told["metadata"]["annotations"] = fill
+        if uid == "b" and version == 4 and not goes_on:
+            intake = world.intake()
+        intake.see(POD, "ADDED", msgspec.json.encode(told), at(seconds))
+        intake.flush()
+    before = world.facts()
+    for path in journal_files(world.journal):
+        data = path.read_bytes()
+        if len(ends := ends_of_blocks(data)) > 1:
+            path.write_bytes(data[: ends[-2]])
+    world.rebuild()
+    assert world.facts() == before
+    world.store.close()
+
+
+def test_entries_that_nobody_reads_are_counted_by_the_reason(world: World) -> None:
+    world.read(("ADDED", pod("a", 1), 1))
+    journal = Journal(world.journal, most_bytes=1 << 24)
+    for _ in range(2):
+        given = Seen(at=at(2), group="acme.io", kind="Rocket", event="ADDED", object=msgspec.Raw(b"{}"))
+        journal.note(given)
+    journal.commit()
+    (_, file) = journal_files(world.journal)
+    file.write_bytes(file.read_bytes() + gzip.compress(b'{"type":"sung"}\n'))
+    rebuilt = world.rebuild()
+    assert "; 2 entries were not read (kind Rocket of group 'acme.io': there is no" in rebuilt.words()
+    assert "; 1 entries were not read (Invalid value 'sung'" in rebuilt.words()
+    world.store.close()
+
+
 def test_a_damage_in_the_middle_is_told_with_its_file_and_time_and_costs_nothing(world: World) -> None:
     for number in range(7):
         world.read(("ADDED", pod(f"p{number}", number + 1), number))
@@ -205,6 +247,7 @@ def test_a_rebuild_that_would_lose_facts_leaves_the_books_as_they_are(
     intake.see(POD, "ADDED", pod("a", 1), at(1))
     intake.see(POD, "DELETED", pod("a", 2), at(2))
     intake.see(EVENT, "ADDED", {"metadata": metadata("e", 3, namespace="t"), "reason": "Failed"}, at(3))
+    intake.accepted(POD, at(4))
     intake.flush()
     before = [store.rows(select) for select in FACTS]
     monkeypatch.setattr(Intake, "_take", lambda *_, **__: None)
@@ -215,7 +258,7 @@ def test_a_rebuild_that_would_lose_facts_leaves_the_books_as_they_are(
     assert [store.rows(select) for select in FACTS] == before
     assert not list(settings.store.data_dir.glob("rebuilt*"))
     monkeypatch.undo()
-    assert "5 entries were read again; what" in Keeper(settings, store).rebuild()
+    assert "6 entries were read again; what" in Keeper(settings, store).rebuild()
     assert [store.rows(select) for select in FACTS] == before
     store.close()
 
@@ -313,7 +356,7 @@ class Story:
 
     def _damage(self, path: Path) -> None:
         data = bytearray(path.read_bytes())
-        kind = self.random.choice(("missing", "first", "broken", "cut off"))
+        kind = self.random.choice(("missing", "first", "broken", "cut off", "without its end"))
         if kind == "missing":
             path.unlink()
         elif kind == "first":
@@ -321,8 +364,24 @@ class Story:
         elif kind == "broken" and data:
             data[self.random.randrange(len(data))] ^= 0xFF
             path.write_bytes(data)
+        elif kind == "without its end":
+            path.write_bytes(data[: self.random.choice([0, *ends_of_blocks(data)])])
         else:
             path.write_bytes(data[: self.random.randrange(len(data) + 1)])
+
+
+def ends_of_blocks(data: bytes | bytearray) -> list[int]:
+    """Where a file may end without a sign that something is missing."""
+    ends, rest = [], bytes(data)
+    while rest:
+        member = zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
+        with suppress(zlib.error):
+            member.decompress(rest)
+        if not member.eof:
+            break
+        rest = member.unused_data
+        ends.append(len(data) - len(rest))
+    return ends
 
 
 @pytest.mark.parametrize("seeds", [range(2), pytest.param(range(2, 200), marks=pytest.mark.long)])

@@ -1,8 +1,13 @@
 """A log that cannot be replayed is kept aside, and the store is made anew from what there is."""
 
+import os
 import shutil
 import threading
+from collections.abc import Callable
+from contextlib import suppress
+from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -147,6 +152,11 @@ def test_where_the_journal_is_damaged_too_it_is_said_of_which_time(
     (told,) = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"][1:]
     assert told.startswith("journal of north/1: 00000001.ndjson.gz is cut off or broken: ")
     assert told.endswith("it tells nothing before 2026-05-04T09:00:00.251Z")
+    warned = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert warned[-1].startswith(
+        "journal of north/1: 00000002.ndjson.gz is cut off or broken: its last block"
+    )
+    assert warned[-1].endswith("it tells nothing after 2026-05-04T09:00:00.450Z")
     store.close()
 
 
@@ -179,6 +189,50 @@ def test_without_a_journal_what_was_folded_is_there(tmp_path: Path) -> None:
     store = open_store(settings)
     assert rows(store) == (5 * EACH, 5 * EACH)
     store.close()
+
+
+def test_whenever_a_recovery_is_killed_the_next_one_goes_on_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spoilt = killed(tmp_path, journaled=True)
+    spoil_log(spoilt)
+    steps = 0
+    for number in range(50):
+        folder = tmp_path / str(number)
+        shutil.copytree(spoilt.store.data_dir, folder)
+        settings = settings_in(folder)
+        with monkeypatch.context() as patched:
+            died = kill_before(patched, number)
+            with suppress(KeyboardInterrupt):
+                open_store(settings).close()
+        store = open_store(settings)
+        assert rows(store) == (10 * EACH, 10 * EACH), number
+        assert not list(folder.glob(".rec*"))
+        store.close()
+        if not died:
+            break
+        steps += 1
+    # Both are kept aside, the file takes its place, the log goes, and the mark.
+    assert steps > 4
+
+
+def kill_before(patched: pytest.MonkeyPatch, number: int) -> list[bool]:
+    """Let a process die before so many changes of names; gives something as soon as it did."""
+    died: list[bool] = []
+    passed = count()
+
+    def dying(act: Callable[..., Any]) -> Callable[..., Any]:
+        def step(*given: Any, **named: Any) -> Any:
+            if next(passed) >= number:
+                died.append(True)
+                raise KeyboardInterrupt
+            return act(*given, **named)
+
+        return step
+
+    for owner, name in ((os, "link"), (Path, "replace"), (Path, "unlink"), (Path, "touch")):
+        patched.setattr(owner, name, dying(getattr(owner, name)))
+    return died
 
 
 @pytest.mark.parametrize("backup", [True, False])

@@ -54,6 +54,7 @@ def test_it_says_how_much_of_what_it_rests_on_was_observed_when_it_began_to_fire
 
 def test_what_the_ledger_knows_of_itself_is_what_its_alerts_ask_for() -> None:
     with site(None) as here:
+        here.measured(0, {})
         asked = {one.source for one in here.alerting._own}
         assert asked == here.alerting._own_samples().keys()
         assert asked == {each.rule.name for each in OWN} - {
