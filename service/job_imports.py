@@ -12,7 +12,7 @@ from collector.imports.mapping import TableMapping, mapping_of
 from collector.imports.records import NO_END
 from collector.imports.row import Aside, JobRow, Part, Read, unless_of_the_future
 from collector.imports.sacct import BOM, read_sacct
-from collector.imports.sacct_json import ENDS_WITHIN, read_sacct_json
+from collector.imports.sacct_json import ENDS_WITHIN, HAS_ERRORS, MORE_FOLLOWS, read_sacct_json
 from collector.imports.swf import Log, read_swf
 from collector.imports.table import read_csv, read_parquet
 from domain.errors import RecordingError
@@ -37,8 +37,8 @@ from store.embedded import Store
 PART_ROWS: Final = 10_000
 # Rows between two refreshes of the lives; one takes some 12 MB for each thousand jobs.
 REFRESH_ROWS: Final = 20_000
-# What is set aside so shows that the rest of a file is missing.
-_CUT: Final = frozenset({ENDS_WITHIN, NO_END})
+# What is set aside so shows that something of a file is missing.
+_CUT: Final = frozenset({ENDS_WITHIN, HAS_ERRORS, MORE_FOLLOWS, NO_END})
 
 
 @dataclass(slots=True)
@@ -60,7 +60,8 @@ class Summary:
     What came of a file: each line is one of a job, a part of one, or set aside.
 
     `lines` = `job_lines` + `part_lines` + the sum of `aside`. `jobs` exceeds `job_lines` where a line tells
-    of several jobs. `cut` says where the file ends before its end, and is empty where it is whole.
+    of several jobs. `may_be_later` counts stays that have a stamp of an hour that the clock shows twice.
+    `cut` says where the file ends before its end, and is empty where it is whole.
     """
 
     name: str
@@ -68,6 +69,7 @@ class Summary:
     job_lines: int = 0
     part_lines: int = 0
     jobs: int = 0
+    may_be_later: int = 0
     aside: Counter[str] = field(default_factory=Counter)
     cut: str = ""
     clusters: dict[str, ClusterSummary] = field(default_factory=dict)
@@ -158,7 +160,9 @@ def import_jobs(  # noqa: PLR0913 (what a command's options say)
         for name in [home, *sorted(rows.keys() - {home})]:
             keeper = keepers.get(name)
             if keeper is None:
-                keeper = keepers[name] = Keeper(name, store, source=kind, known_aside=counted[name])
+                keeper = keepers[name] = Keeper(
+                    name, store, source=kind, now_ms=now_ms, known_aside=counted[name]
+                )
             _keep(keeper, rows[name], aside if name == home else [], summary)
         since_refresh += len(reads)
         if since_refresh >= REFRESH_ROWS:
@@ -167,7 +171,9 @@ def import_jobs(  # noqa: PLR0913 (what a command's options say)
             since_refresh = 0
         if progress is not None:
             progress(summary.lines, source.position())
-    _broken(source, named.cluster, store, summary, counted)
+    home = named.cluster
+    last = Keeper(home, store, source=kind, now_ms=now_ms, known_aside=counted[home])
+    _broken(source, last, summary)
     for name in keepers:
         refresh(name)
         one = summary.clusters[name]
@@ -204,6 +210,7 @@ def _sort(
             else:
                 summary.job_lines += read.lines
                 summary.jobs += 1
+                summary.may_be_later += read.may_be_later
                 rows[cluster].append(read)
         case Aside():
             if read.because in _CUT:
@@ -239,9 +246,7 @@ def _causes(aside: Iterable[Aside]) -> Counter[str]:
     return counted
 
 
-def _broken(
-    source: Source[Read], cluster: str, store: Store, summary: Summary, counted: dict[str, Counter[str]]
-) -> None:
+def _broken(source: Source[Read], keeper: Keeper, summary: Summary) -> None:
     """What comes after the damage nobody can count: it is one line."""
     because = source.broken()
     if not because:
@@ -249,7 +254,6 @@ def _broken(
     if not summary.lines:
         message = f"{source.path}: {because}"
         raise RecordingError(message)
-    keeper = Keeper(cluster, store, source=source.path.name, known_aside=counted[cluster])
     _keep(keeper, [], [Aside(line=summary.lines + 1, because=CUT_OFF, sample=because)], summary)
     summary.lines += 1
     summary.aside[CUT_OFF] += 1

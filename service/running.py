@@ -7,6 +7,8 @@ from pathlib import Path
 
 import requests
 
+from dashboard.shared.own_api import ask
+
 _ANSWER_SECONDS = 2.0
 
 
@@ -51,6 +53,6 @@ def found(path: Path) -> Running | None:
 def answers(url: str) -> bool:
     """Whether that address answers with success."""
     try:
-        return requests.get(url, timeout=_ANSWER_SECONDS, allow_redirects=False).ok
+        return ask("GET", url, timeout=_ANSWER_SECONDS).ok
     except requests.RequestException:
         return False

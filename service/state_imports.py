@@ -187,7 +187,7 @@ def import_states(
         home = named.cluster
         for name, members in {home: [], **rows}.items():
             refused = _keep(members, store, name, mapping.step_ms, summary) if members else []
-            newest_ms = max((row.at_ms for row in members), default=0)
+            newest_ms = max((row.at_ms for row in members), default=now_ms)
             note(name, [*refused, *(aside if name == home else [])], newest_ms)
         if progress is not None:
             progress(summary.lines, source.position())
@@ -196,7 +196,7 @@ def import_states(
             message = f"{source.path}: {because}"
             raise RecordingError(message)
         summary.lines += 1
-        note(named.cluster, [Aside(line=summary.lines, because=CUT_OFF, sample=because)], 0)
+        note(named.cluster, [Aside(line=summary.lines, because=CUT_OFF, sample=because)], now_ms)
         summary.cut = because
     for name, one in summary.clusters.items():
         one.closing = _closing(store, name, one, mapping.step_ms)

@@ -24,54 +24,66 @@ class ListInDocument:
     Args:
         pieces: the document's bytes, cut anywhere.
         key: of the list, in the document itself and not below it.
+        beside: key of a value of the document that is kept too.
         name: of the document, for messages.
     """
 
-    def __init__(self, pieces: Iterable[bytes], *, key: str, name: str) -> None:
+    def __init__(self, pieces: Iterable[bytes], *, key: str, beside: str, name: str) -> None:
         self.found = False
         self.complete = False
+        self.has_more = False
+        self.beside = b""
         self._pieces = iter(pieces)
-        self._key = b'"%s"' % key.encode()
+        self._key, self._key_beside = (b'"%s"' % one.encode() for one in (key, beside))
         self._name = name
         self._buffer = b""
         self._at = 0
 
     def __iter__(self) -> Iterator[bytes]:
         """
-        The elements, once; afterwards `found` says whether there is such a list, `complete` that it ended.
+        The elements, once; afterwards `found` says whether there is such a list.
+
+        `complete` then says that the document ended with its brace, `has_more` that something follows
+        it, or a second such list. `beside` is the other value as it is written, empty where there is none.
 
         Raises:
             RecordingError: an element is larger than any job is.
         """
-        self.found = self._seek()
+        self.found = self._skip(_BLANK) == b"{" and self._seek()
         while self.found:
             first = self._skip(_BLANK_OR_COMMA)
             if first in {b"", b"]"}:
-                self.complete = first == b"]"
+                if first == b"]":
+                    self._at += 1
+                    self._finish()
                 return
             element = self._nested() if first in {b"{", b"[", _QUOTE} else self._scalar()
             if element is None:
                 return
             yield element
 
-    def _seek(self) -> bool:
-        """Go to the first element of the list."""
-        if self._skip(_BLANK) != b"{":
-            return False
-        depth = 0
+    def _finish(self) -> None:
+        """Read on from the list's end to that of the document."""
+        self.has_more = self._seek(1) or (self.complete and self._skip(_BLANK) != b"")
+
+    def _seek(self, depth: int = 0) -> bool:
+        """Go to the first element of the list; False where the document ends before, or it is none."""
         while token := self._token():
             if token in {b"{", b"["}:
                 depth += 1
             elif token in {b"}", b"]"}:
                 depth -= 1
                 if not depth:
+                    self.complete = True
                     return False
-            elif depth == 1 and token == self._key and self._skip(_BLANK) == b":":
+            elif depth == 1 and token in {self._key, self._key_beside} and self._skip(_BLANK) == b":":
                 self._at += 1
-                if self._skip(_BLANK) != b"[":
-                    return False
-                self._at += 1
-                return True
+                first = self._skip(_BLANK)
+                if token == self._key:
+                    self._at += 1
+                    return first == b"["
+                if first in {b"{", b"[", _QUOTE}:
+                    self.beside = self._nested() or b""
         return False
 
     def _token(self) -> bytes:

@@ -77,16 +77,24 @@ class Keeper:
         cluster: the name under which they are kept.
         sink: keeps them.
         source: what is set aside is counted under this name, for example `sacct jobs.txt`.
+        now_ms: when it is read, by the machine's clock: what is set aside where no stamp is known is of then.
         known_aside: how often which cause was counted there before: reading again adds nothing.
     """
 
     def __init__(
-        self, cluster: str, sink: JobSink, *, source: str, known_aside: Mapping[str, int] | None = None
+        self,
+        cluster: str,
+        sink: JobSink,
+        *,
+        source: str,
+        now_ms: int,
+        known_aside: Mapping[str, int] | None = None,
     ) -> None:
         self.cluster = cluster
         self._sink = sink
         self._asides = Asides(source, known_aside or {})
-        self._newest_ms = 0
+        self._now_ms = now_ms
+        self._newest_ms: int | None = None
         self._mark: SourceMark | None = None
 
     def keep(self, rows: Iterable[JobRow], aside: Iterable[Aside] = ()) -> Kept:
@@ -100,9 +108,10 @@ class Keeper:
         known = self._known(told, states)
         for one in told:
             self._take(one, states, known, batch=batch, kept=kept, refused=refused)
-        counted, batch.set_aside = self._asides.note((*aside, *refused), observed_ms=self._newest_ms)
-        kept.aside += counted
         self._advance(told, batch)
+        observed_ms = self._now_ms if self._newest_ms is None else self._newest_ms
+        counted, batch.set_aside = self._asides.note((*aside, *refused), observed_ms=observed_ms)
+        kept.aside += counted
         kept.facts = len(batch) - len(batch.set_aside)
         self._sink.append(batch)
         return kept
@@ -199,17 +208,17 @@ class Keeper:
             for stamp in (one.row.submit_ms, one.row.start_ms, one.row.end_ms)
             if stamp is not None
         ]
-        if not stamps:
-            return
-        self._newest_ms = max(self._newest_ms, *stamps)
         if self._mark is None:
             before = [
                 int(str(mark["seen_ms"]))
                 for mark in self._sink.marks()
                 if (mark["cluster"], mark["kind"]) == (self.cluster, JOB)
             ]
-            self._newest_ms = max(self._newest_ms, *before, 0)
+            self._newest_ms = max(before, default=None)
             self._mark = SourceMark(kind=JOB, resource_version="", epoch=0, seen_ms=0)
+        if not stamps:
+            return
+        self._newest_ms = max(*stamps, self._newest_ms or 0)
         if self._newest_ms > self._mark.seen_ms:
             self._mark = batch.marks[JOB] = replace(self._mark, seen_ms=self._newest_ms)
 

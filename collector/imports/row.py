@@ -47,7 +47,8 @@ class JobRow:
     units of GPU resources; `milli_cpus`, and `nodes`, over which it spread or for which it asked, are
     None where nobody tells. `told_seconds` is how long it ran by the table's own column, where there is
     one. `lines` is how many lines of the file it stands for: a line may tell of several jobs, and the
-    others of them stand for none.
+    others of them stand for none. `may_be_later` says that a stamp is of an hour that the clock of its zone
+    shows twice, and nothing tells which was meant: the earlier one is taken.
     """
 
     line: int
@@ -73,6 +74,7 @@ class JobRow:
     told_seconds: float | None = None
     cluster: str = ""
     lines: int = 1
+    may_be_later: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

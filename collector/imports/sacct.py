@@ -14,6 +14,7 @@ from collector.imports.row import Aside, Read
 from collector.imports.slurm_row import Told, rows_of
 from collector.imports.stamps import instant_ms, length_seconds
 from domain.errors import RecordingError
+from domain.window import MS_PER_SECOND
 
 # What some editors and shells write before a text.
 BOM: Final = b"\xef\xbb\xbf"
@@ -117,12 +118,13 @@ def _told(columns: _Columns, found: list[str], number: int, zone: ZoneInfo) -> T
         return ""
 
     submit_ms = instant_ms(text("submit"), zone)
-    start_ms, end_ms = instant_ms(text("start"), zone), instant_ms(text("end"), zone)
-    elapsed = length_seconds(text("elapsedraw", "elapsed"))
-    # In the hour that the clock shows twice, the length tells which of the two was meant.
-    if end_ms is not None and start_ms is not None and elapsed is not None:
-        start_ms, end_ms = _unfolded(text("start"), text("end"), zone, elapsed)
+    elapsed, suspended = length_seconds(text("elapsedraw", "elapsed")), length_seconds(text("suspended"))
+    # Slurm leaves the time in which a job was suspended out of its length.
+    apart = None if elapsed is None else elapsed + (suspended or 0)
+    start_ms, end_ms, may_be_later = _unfolded(text("start"), text("end"), zone, apart)
     eligible_ms = instant_ms(text("eligible"), zone) if "eligible" in columns.places else submit_ms
+    for stamp in {text("submit"), text("eligible")}:
+        may_be_later = may_be_later or _may_be_later(stamp, zone, before_ms=start_ms)
     return Told(
         line=number,
         job_id=text("jobid"),
@@ -132,7 +134,7 @@ def _told(columns: _Columns, found: list[str], number: int, zone: ZoneInfo) -> T
         start_ms=start_ms,
         end_ms=end_ms,
         elapsed_seconds=elapsed,
-        suspended_seconds=length_seconds(text("suspended")),
+        suspended_seconds=suspended,
         cluster=text("cluster"),
         account=text("account"),
         user=text("user"),
@@ -148,18 +150,38 @@ def _told(columns: _Columns, found: list[str], number: int, zone: ZoneInfo) -> T
         requested_gres=text("reqgres"),
         exit_code=text("exitcode"),
         sample=columns.delimiter.join(found)[:_MOST_SAMPLE],
+        may_be_later=may_be_later,
     )
 
 
-def _unfolded(start: str, end: str, zone: ZoneInfo, elapsed: float) -> tuple[int | None, int | None]:
-    choices = [
-        (instant_ms(start, zone, later=first), instant_ms(end, zone, later=second))
-        for first, second in ((False, False), (False, True), (True, True))
-    ]
-    for start_ms, end_ms in choices:
-        if start_ms is not None and end_ms is not None and end_ms - start_ms == round(elapsed * 1000):
-            return start_ms, end_ms
-    return choices[0]
+def _unfolded(
+    start: str, end: str, zone: ZoneInfo, apart: float | None
+) -> tuple[int | None, int | None, bool]:
+    """
+    Start and end, and whether they may as well be an hour later.
+
+    In the hour that the clock shows twice, how many seconds they are apart tells which of the two was
+    meant: what comes nearest to it, and of the equally near the earlier.
+    """
+    first = (instant_ms(start, zone), instant_ms(end, zone))
+    if apart is None or None in first:
+        return *first, any(_may_be_later(stamp, zone) for stamp in (start, end))
+    choices = {
+        (start_ms, end_ms): abs(end_ms - start_ms - round(apart * MS_PER_SECOND))
+        for later in ((False, False), (False, True), (True, True))
+        if (start_ms := instant_ms(start, zone, later=later[0])) is not None
+        and (end_ms := instant_ms(end, zone, later=later[1])) is not None
+    }
+    nearest = min(choices, key=lambda choice: choices[choice])
+    return *nearest, list(choices.values()).count(choices[nearest]) > 1
+
+
+def _may_be_later(stamp: str, zone: ZoneInfo, *, before_ms: int | None = None) -> bool:
+    """Whether the clock shows a stamp twice, and its later instant is not after another one."""
+    first_ms, second_ms = instant_ms(stamp, zone), instant_ms(stamp, zone, later=True)
+    if first_ms is None or second_ms is None:
+        return False
+    return first_ms < second_ms and (before_ms is None or second_ms <= before_ms)
 
 
 def _columns(line: str, name: str) -> _Columns:

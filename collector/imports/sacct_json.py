@@ -20,7 +20,9 @@ from domain.window import MS_PER_SECOND
 
 UNREADABLE: Final = "a job whose fields are not those of sacct"
 NO_STAMP: Final = "a stamp that is none"
-ENDS_WITHIN: Final = "the document ends within its list of jobs"
+ENDS_WITHIN: Final = "the document ends before its last brace"
+MORE_FOLLOWS: Final = "more follows the document's list of jobs: a file holds one document"
+HAS_ERRORS: Final = "the document tells of errors of sacct: jobs may be missing"
 _MOST_SAMPLE: Final = 300
 # NO_VAL and INFINITE of slurm.h: no instant.
 _UNKNOWN: Final = frozenset({0xFFFFFFFE, 0xFFFFFFFF, 0xFFFFFFFFFFFFFFFE, 0xFFFFFFFFFFFFFFFF})
@@ -57,8 +59,8 @@ class _Resource(msgspec.Struct):
 
 
 class _Tres(msgspec.Struct):
-    allocated: list[_Resource] = []
-    requested: list[_Resource] = []
+    allocated: list[_Resource] | None = None
+    requested: list[_Resource] | None = None
 
 
 class _Array(msgspec.Struct):
@@ -96,12 +98,12 @@ class _Job(msgspec.Struct):
     cluster: str | None = ""
     nodes: str | None = ""
     allocation_nodes: _Number = None
-    tres: _Tres = msgspec.field(default_factory=_Tres)
+    tres: _Tres | None = None
     array: _Array | None = None
     het: _Het | None = None
     exit_code: _Exit | None = None
     kill_request_user: str | None = ""
-    steps: list[msgspec.Raw] = []
+    steps: list[msgspec.Raw] | None = None
 
 
 _JOB: Final = msgspec.json.Decoder(_Job)
@@ -118,7 +120,7 @@ def read_sacct_json(pieces: Iterable[bytes], *, name: str) -> Iterator[Read]:
     Raises:
         RecordingError: it is no document of sacct.
     """
-    jobs = ListInDocument(pieces, key="jobs", name=name)
+    jobs = ListInDocument(pieces, key="jobs", beside="errors", name=name)
     number = 0
     for raw in jobs:
         number += 1
@@ -134,20 +136,28 @@ def read_sacct_json(pieces: Iterable[bytes], *, name: str) -> Iterator[Read]:
             yield Aside(line=number, because=NO_STAMP, sample=sample)
         else:
             yield from rows_of(told)
-        for _ in job.steps:
+        for _ in job.steps or ():
             number += 1
             yield Part(line=number)
     if not jobs.found:
         message = f"{name}: not a document of sacct; expected what sacct --json prints, with a list jobs"
         raise RecordingError(message)
-    if not jobs.complete:
-        yield Aside(line=number + 1, because=ENDS_WITHIN)
+    # An empty list of errors is none.
+    if errors := jobs.beside[1:-1].strip()[:_MOST_SAMPLE].decode("utf-8", "replace"):
+        if not number:
+            message = f"{name}: no jobs, and sacct's errors: {errors}; export again when it answers"
+            raise RecordingError(message)
+        number += 1
+        yield Aside(line=number, because=HAS_ERRORS, sample=errors)
+    if jobs.has_more or not jobs.complete:
+        yield Aside(line=number + 1, because=MORE_FOLLOWS if jobs.has_more else ENDS_WITHIN)
 
 
 def _told(job: _Job, line: int, sample: str) -> Told:
     words = job.state.current
     word = words if isinstance(words, str) else next(iter(words or ()), "")
     killer, nodes = job.kill_request_user, _number(job.allocation_nodes)
+    tres = job.tres or _Tres()
     return Told(
         line=line,
         job_id=_job_id(job),
@@ -166,8 +176,8 @@ def _told(job: _Job, line: int, sample: str) -> Told:
         name=job.name or "",
         node_list=job.nodes or "",
         node_count="" if nodes is None else str(int(nodes)),
-        allocated=_tres(job.tres.allocated),
-        requested=_tres(job.tres.requested),
+        allocated=_tres(tres.allocated),
+        requested=_tres(tres.requested),
         exit_code=_exit_code(job.exit_code),
         sample=sample,
     )
@@ -195,9 +205,9 @@ def _exit_code(told: _Exit | None) -> str:
     return f"{int(_number(told.return_code) or 0)}:{int(_number(signal) or 0)}"
 
 
-def _tres(resources: list[_Resource]) -> str:
+def _tres(resources: list[_Resource] | None) -> str:
     """As the text writes them: `cpu=8,gres/gpu:a100=4`."""
-    kept = [one for one in resources if one.type in {"gres", "cpu", "node"}]
+    kept = [one for one in resources or () if one.type in {"gres", "cpu", "node"}]
     names = [f"{one.type}/{one.name}" if one.name else one.type for one in kept]
     counts = [int(_number(one.count) or 0) for one in kept]
     told = ",".join(f"{name}={count}" for name, count in zip(names, counts, strict=True))

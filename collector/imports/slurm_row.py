@@ -62,6 +62,7 @@ class Told:
     requested_gres: str = ""
     exit_code: str = ""
     sample: str = ""
+    may_be_later: bool = False
 
 
 def rows_of(told: Told) -> Iterator[Read]:
@@ -129,6 +130,7 @@ def _row(told: Told, state: State, gpus: Gpus, job: str, *, lines: int = 1) -> J
         told_seconds=told.elapsed_seconds if started else None,
         cluster=told.cluster,
         lines=lines,
+        may_be_later=told.may_be_later,
     )
 
 

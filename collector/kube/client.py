@@ -285,11 +285,15 @@ class Connection:
         return headers
 
 
+def is_service_account(kubeconfig: Path | None, context: str | None) -> bool:
+    """Whether the credentials are those of the pod that we run in, and not of a kubeconfig."""
+    return kubeconfig is None and context is None and "KUBERNETES_SERVICE_HOST" in os.environ
+
+
 def _configuration(kubeconfig: Path | None, context: str | None) -> Configuration:
     configuration = Configuration()
-    in_pod = "KUBERNETES_SERVICE_HOST" in os.environ
     try:
-        if kubeconfig is None and context is None and in_pod:
+        if is_service_account(kubeconfig, context):
             kube_config.load_incluster_config(  # type: ignore[no-untyped-call]
                 client_configuration=configuration
             )

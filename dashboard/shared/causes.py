@@ -18,7 +18,7 @@ class Cause:
 # What the machine's words begin with or contain -> what they mean; the first that fits counts.
 _CAUSES: Final = (
     (
-        ("cut off or broken", "data was truncated"),
+        ("cut off or broken", "data was truncated", "the document ends", "the last line has no end"),
         Cause(plainly="the data ends in the middle", remedy=RECORD_AGAIN),
     ),
     (
@@ -44,6 +44,15 @@ _CAUSES: Final = (
         Cause(
             plainly="objects without a uid or a name: no API server wrote them",
             remedy="Look at what wrote the recording; kubectl's own output has the uid.",
+        ),
+    ),
+    (
+        ("a stamp that is none", "a stamp or length that is none"),
+        Cause(
+            plainly="rows of a file with a time that is none",
+            remedy="Look at the row in the sample: each column of times holds ISO 8601 such as"
+            " 2026-10-31T22:30:00, or seconds since 1970; without an offset it is read in --zone, or in"
+            " time.zone of the mapping. Export it anew and import that.",
         ),
     ),
     (

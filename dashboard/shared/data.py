@@ -12,6 +12,7 @@ import requests
 import streamlit as st
 
 from dashboard.shared import format as text
+from dashboard.shared.own_api import ask
 from domain.errors import DataError, ForbiddenError, UnreachableError, UsageError
 from domain.window import parse_duration
 
@@ -144,8 +145,8 @@ def identity(headers: Mapping[str, str], environment: Mapping[str, str]) -> Para
 def _fetch(url: str, params: Params, viewer_headers: Params) -> Json:
     headers = {"Accept": "application/json", **dict(viewer_headers)}
     try:
-        reply = requests.get(
-            url, params=list(params), headers=headers, timeout=(_CONNECT_SECONDS, _READ_SECONDS)
+        reply = ask(
+            "GET", url, params=list(params), headers=headers, timeout=(_CONNECT_SECONDS, _READ_SECONDS)
         )
     except requests.Timeout as cause:
         message = (
@@ -277,8 +278,12 @@ def close_month(month: str, *, reason: str) -> dict[str, Json]:
     """
     url = f"{api_url()}/api/v1/chargeback/{quote(month, safe='')}/close"
     try:
-        reply = requests.post(
-            url, json={"reason": reason}, headers=dict(viewer()), timeout=(_CONNECT_SECONDS, _LONG_SECONDS)
+        reply = ask(
+            "POST",
+            url,
+            json={"reason": reason},
+            headers=dict(viewer()),
+            timeout=(_CONNECT_SECONDS, _LONG_SECONDS),
         )
     except requests.RequestException as cause:
         message = f"The API at {url} did not answer; whether the month is closed, this page tells anew."
@@ -298,7 +303,8 @@ def download(path: str, params: Mapping[str, str], viewer_headers: Params) -> by
     Args:
         viewer_headers: those of the page, for outside of it nobody knows who looks.
     """
-    reply = requests.get(
+    reply = ask(
+        "GET",
         f"{api_url()}/api/v1/{path}",
         params={name: value for name, value in params.items() if value},
         headers={"Accept": "*/*", **dict(viewer_headers)},

@@ -12,6 +12,7 @@ import typer
 
 from api.answers import SourceState
 from dashboard.shared.causes import explained
+from dashboard.shared.own_api import ask
 from domain.errors import DataError, ProductError
 from domain.facts import ObjectKind
 from domain.gpu_sample import GPU_METRICS
@@ -170,13 +171,13 @@ def _books(settings: Settings) -> Iterator[Finding]:
 
 
 def _told_by_serve(url: str, headers: dict[str, str], settings: Settings) -> Iterator[Finding]:
-    reply = requests.get(f"{url}/api/v1/sources", headers=headers, timeout=_SERVE_SECONDS)
+    reply = ask("GET", f"{url}/api/v1/sources", headers=headers, timeout=_SERVE_SECONDS)
     if not reply.ok:
         text = f"serve refuses its sources with status {reply.status_code}"
         yield Finding(Verdict.WARNING, text, "set auth.token_file, so that the command line may ask")
         return
     yield from source_findings(reply.json()["rows"], settings)
-    checks = requests.get(f"{url}/api/v1/kueue-checks", headers=headers, timeout=_SERVE_SECONDS)
+    checks = ask("GET", f"{url}/api/v1/kueue-checks", headers=headers, timeout=_SERVE_SECONDS)
     if checks.ok:
         yield from kueue_findings(checks.json()["rows"])
 

@@ -6,7 +6,7 @@ from email.utils import parsedate_to_datetime
 import msgspec
 
 from collector.decoding import UNREADABLE
-from collector.kube.client import Answer, Connection
+from collector.kube.client import Answer, Connection, is_service_account
 from collector.kube.credentials import SERVER_CERTIFICATE, Lifetime
 from collector.kube.refusal import refused
 from collector.live import uid_of_cluster
@@ -21,10 +21,25 @@ _VERSION = "/version"
 _OK, _UNAUTHORIZED, _FORBIDDEN = 200, 401, 403
 _NOBODY = "system:anonymous"
 _SHOWN_BYTES = 80
-_RENEW = (
-    "put a new token or certificate into the kubeconfig (of a service account: kubectl create token NAME),"
-    " and check that it is of this cluster; a running serve takes it by itself"
-)
+# Where the credentials come from -> what to do where they are refused, and where they end.
+_KUBECONFIG, _POD = "the kubeconfig", "the pod's service account"
+_RENEW = {
+    _KUBECONFIG: (
+        "put a new token or certificate into the kubeconfig (of a service account: kubectl create token"
+        " NAME), and check that it is of this cluster; a running serve takes it by itself"
+    ),
+    _POD: (
+        "check that the pod's service account is still there and that the pod runs in this cluster; its"
+        " kubelet writes a new token by itself, and a new pod has one at once"
+    ),
+}
+_LENGTHEN = {
+    _KUBECONFIG: "renew it in the kubeconfig; a running serve takes the new one by itself",
+    _POD: (
+        "the kubelet of the pod's node should have renewed it: look at the kubelet's log and at the clock of"
+        " that node; a new pod has a new one at once"
+    ),
+}
 # A header tells whole seconds, and the answer takes its time.
 _SKEW_SECONDS = 5
 _ASK_SECONDS = 5.0
@@ -44,11 +59,12 @@ def findings(cluster: ClusterSettings, clock: Clock) -> Iterator[Finding]:
     except ProductError as error:
         yield Finding(Verdict.WRONG, f"cluster {cluster.name}: {error}", "mend clusters in the settings")
         return
+    given_by = _POD if is_service_account(cluster.kubeconfig, cluster.context) else _KUBECONFIG
     try:
         for life in (*connection.lifetimes(), *connection.server_lifetimes()):
-            yield from _of_lifetime(cluster.name, life, clock.now_ms())
+            yield from _of_lifetime(cluster.name, life, given_by, clock.now_ms())
         answer = connection.get(_VERSION, {}, read_seconds=_ASK_SECONDS)
-        yield from _of_answer(cluster.name, answer)
+        yield from _of_answer(cluster.name, answer, given_by)
         yield from _of_clock(cluster.name, answer.headers.get("date", ""), clock.now_ms())
     except ProductError as error:
         # Here it is asked once, and by a person.
@@ -81,7 +97,7 @@ def _uid(cluster: ClusterSettings) -> str:
         connection.close()
 
 
-def _of_answer(cluster: str, answer: Answer) -> Iterator[Finding]:
+def _of_answer(cluster: str, answer: Answer, given_by: str) -> Iterator[Finding]:
     """Whether it is an API server that answered, and takes us for somebody; nothing where all is well."""
     if answer.status == _OK:
         if _is_version(answer.body):
@@ -93,11 +109,11 @@ def _of_answer(cluster: str, answer: Answer) -> Iterator[Finding]:
     because = refused(f"GET {_VERSION}", answer.status, answer.body, answer.headers).because
     text = f"cluster {cluster}: {because}"
     if answer.status == _UNAUTHORIZED:
-        text, remedy = f"{text}: the token or certificate of the kubeconfig is refused", _RENEW
-        yield Finding(Verdict.WRONG, text, remedy)
+        text = f"{text}: the token or certificate of {given_by} is refused"
+        yield Finding(Verdict.WRONG, text, _RENEW[given_by])
     elif answer.status == _FORBIDDEN and _NOBODY in because:
-        text = f"{text}: the server takes us for nobody, as the kubeconfig has no credentials that it accepts"
-        yield Finding(Verdict.WRONG, text, _RENEW)
+        text = f"{text}: the server takes us for nobody, as {given_by} has no credentials that it accepts"
+        yield Finding(Verdict.WRONG, text, _RENEW[given_by])
     elif answer.status == _FORBIDDEN:
         # Kinds may be readable all the same, and the sources say so one by one.
         remedy = "bind the account to system:public-info-viewer; the sources below say which kinds are read"
@@ -113,11 +129,11 @@ def _is_version(body: bytes) -> bool:
         return False
 
 
-def _of_lifetime(cluster: str, life: Lifetime, now_ms: int) -> Iterator[Finding]:
+def _of_lifetime(cluster: str, life: Lifetime, given_by: str, now_ms: int) -> Iterator[Finding]:
     left = words.duration(abs(life.end_ms - now_ms) / MS_PER_SECOND)
     until = f"({format_instant(life.end_ms)})"
-    place = "on the API server" if life.what == SERVER_CERTIFICATE else "in the kubeconfig"
-    remedy = f"renew it {place}; a running serve takes the new one by itself"
+    theirs = "renew it on the API server; a running serve takes the new one by itself"
+    remedy = theirs if life.what == SERVER_CERTIFICATE else _LENGTHEN[given_by]
     if life.end_ms <= now_ms:
         yield Finding(Verdict.WRONG, f"cluster {cluster}: the {life.what} ended {left} ago {until}", remedy)
     elif life.is_near_its_end(now_ms):

@@ -226,6 +226,11 @@ def _print(summary: "Summary", note: str) -> None:
     )
     for cause, count in sorted(summary.aside.items()):
         typer.echo(f"  set aside {count:,}: {cause}")
+    if summary.may_be_later:
+        typer.echo(
+            f"  {summary.may_be_later:,} stays have stamps in an hour that the clock shows twice, and were"
+            " read as of the first: they may be an hour later; export with TZ=UTC and --zone UTC to know"
+        )
     for name, one in summary.clusters.items():
         typer.echo(
             f"{name}: {one.new:,} stays new, {one.updated:,} brought up to date, {one.known:,} known;"
@@ -267,7 +272,10 @@ def _print_closing(closing: "Reconciliation", cluster: str, *, is_cut: bool) -> 
         typer.echo(
             f"  {closing.skewed:,} stays have stamps that contradict each other, and stay out of figures"
         )
-    typer.echo(f"  {cluster}: {verdict(closes=closing.closes, is_cut=is_cut)}")
+    # Books and a file that both tell nothing agree, and that would sound as if something had been checked.
+    nothing = "no stay of a job was taken in, so there is nothing that the books could agree with"
+    told = verdict(closes=closing.closes, is_cut=is_cut) if closing.lines else nothing
+    typer.echo(f"  {cluster}: {told}")
 
 
 def verdict(*, closes: bool, is_cut: bool) -> str:

@@ -21,6 +21,7 @@ from api.answers import (
 )
 from api.reports import REPORTS
 from api.reports.report import made
+from dashboard.shared.own_api import ask
 from domain.errors import DataError, ForbiddenError, ProductError, StoreError, UnreachableError, UsageError
 from domain.window import format_instant
 from service.running import Running, found
@@ -242,9 +243,7 @@ class ApiReader:
         if self._token:
             headers["Authorization"] = f"Bearer {self._token}"
         try:
-            reply = requests.get(
-                url, params=params, headers=headers, timeout=_SECONDS, allow_redirects=False, stream=stream
-            )
+            reply = ask("GET", url, params=params, headers=headers, timeout=_SECONDS, stream=stream)
         except requests.RequestException as cause:
             message = f"{url}: no answer from gpuledger serve (pid {self._running.pid}); its log may say why"
             raise UnreachableError(message) from cause

@@ -1,10 +1,5 @@
-"""What is read of sacct's text and JSON, and what is set aside."""
+"""What is read of sacct's text, and what is set aside."""
 
-import json
-import tracemalloc
-from collections.abc import Iterator
-from itertools import chain, repeat
-from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -21,7 +16,6 @@ from collector.imports.row import (
     Read,
 )
 from collector.imports.sacct import NO_STAMP, TOO_FEW, TOO_MANY, read_sacct
-from collector.imports.sacct_json import ENDS_WITHIN, UNREADABLE, read_sacct_json
 from collector.imports.slurm_row import NO_GPUS, NO_JOB, NO_STATE, RAN_LONGER, RAN_SHORTER
 from domain.errors import RecordingError
 from domain.window import parse_instant
@@ -242,6 +236,67 @@ def test_the_hour_that_the_clock_shows_twice_is_told_apart_by_the_length() -> No
         assert row.end_ms - row.start_ms == minutes * 60_000
 
 
+@pytest.mark.parametrize(
+    ("start", "end", "elapsed", "suspended", "started"),
+    [
+        ("02:31:00", "03:31:00", "3540", "00:01:00", "01:31:00"),
+        ("02:31:00", "03:31:00", "7140", "00:01:00", "00:31:00"),
+        # Slurm rounds each stamp by itself: the nearest counts.
+        ("02:31:00", "03:31:00", "3601", "", "01:31:00"),
+        # Both are as possible: the earlier one.
+        ("02:10:00", "02:40:00", "1800", "", "00:10:00"),
+    ],
+)
+def test_in_the_hour_shown_twice_a_suspension_counts_and_the_nearest_length_tells(
+    start: str, end: str, elapsed: str, suspended: str, started: str
+) -> None:
+    day = "2026-10-25T"
+    stay = {"Submit": f"{day}01:00:00", "Eligible": f"{day}01:00:00", "Start": day + start, "End": day + end}
+    lines = text({**stay, "ElapsedRaw": elapsed, "Suspended": suspended}, columns=(*COLUMNS, "Suspended"))
+    [row] = read(lines, zone=ZoneInfo("Europe/Berlin"))
+    assert isinstance(row, JobRow), row
+    assert row.start_ms == parse_instant(f"{day}{started}Z")
+
+
+@pytest.mark.parametrize(
+    ("day", "submit", "start", "end", "elapsed", "may_be_later"),
+    [
+        ("2026-10-25T", "02:30:00", "02:31:00", "03:31:00", "3600", True),
+        # It started in the first of the two hours, so that it was submitted there.
+        ("2026-10-25T", "02:30:00", "02:31:00", "03:31:00", "7200", False),
+        ("2026-10-25T", "01:30:00", "02:31:00", "03:31:00", "3600", False),
+        # Its length fits both hours.
+        ("2026-10-25T", "01:30:00", "02:10:00", "02:40:00", "1800", True),
+        ("2026-10-25T", "01:30:00", "02:10:00", "Unknown", "1800", True),
+        # An hour that the clock leaves out is there once.
+        ("2026-03-29T", "02:30:00", "04:00:00", "05:00:00", "3600", False),
+        ("2026-10-26T", "02:30:00", "02:31:00", "03:31:00", "3600", False),
+    ],
+)
+def test_a_stamp_that_may_be_an_hour_later_is_the_earlier_one_and_said_to_be_so(
+    day: str, submit: str, start: str, end: str, elapsed: str, *, may_be_later: bool
+) -> None:
+    stay = {"Submit": day + submit, "Eligible": day + submit, "Start": day + start, "ElapsedRaw": elapsed}
+    over = {"End": end, "State": "RUNNING"} if end == "Unknown" else {"End": day + end}
+    [row] = read(text({**stay, **over}), zone=ZoneInfo("Europe/Berlin"))
+    assert isinstance(row, JobRow), row
+    assert row.may_be_later is may_be_later
+
+
+def test_a_repeated_line_of_names_and_the_ends_of_windows_are_no_records() -> None:
+    columns = (*(name for name in COLUMNS if name != "NodeList"), "NodeList")
+    lines = [line + b"|\r" for line in text({}, columns=columns)]
+    found = read(lines + lines)
+    assert [row.node for row in found if isinstance(row, JobRow)] == ["g01", "g01"]
+    assert len(found) == 2
+
+
+def test_widths_given_with_the_names_are_no_part_of_them() -> None:
+    [row] = read(text({})[1:], fields=",".join(f"{name}%40" for name in COLUMNS))
+    assert isinstance(row, JobRow)
+    assert (row.job, row.name) == ("100", "train")
+
+
 def test_a_text_without_names_takes_them_from_the_command() -> None:
     lines = text({})[1:]
     [row] = read(lines, fields=",".join(COLUMNS) + "%30")
@@ -264,121 +319,3 @@ def test_a_text_without_names_takes_them_from_the_command() -> None:
 def test_a_mistake_of_the_whole_file_names_what_was_found_and_expected(lines: list[bytes], told: str) -> None:
     with pytest.raises(RecordingError, match=told):
         read(lines)
-
-
-def seconds(stamp: str) -> int:
-    return at(stamp) // 1000
-
-
-def document(**changes: Any) -> bytes:
-    job = {
-        "job_id": 100, "name": "train", "account": "nlp", "user": "ada", "partition": "gpu", "qos": "normal",
-        "cluster": "hpc", "nodes": "g01", "allocation_nodes": 1, "unknown": {"field": [1]},
-        "time": {
-            "submission": seconds("09:00:00"), "eligible": {"set": True, "number": seconds("09:00:00")},
-            "start": seconds("09:10:00"), "end": seconds("10:10:00"), "elapsed": 3600,
-        },
-        "state": {"current": ["COMPLETED"], "reason": "None"},
-        "exit_code": {"return_code": {"set": True, "infinite": False, "number": 0}, "signal": {"id": 0}},
-        "tres": {
-            "allocated": [
-                {"type": "cpu", "name": "", "count": 8}, {"type": "gres", "name": "gpu", "count": 4},
-                {"type": "gres", "name": "gpu:a100", "count": 4},
-            ],
-            "requested": [{"type": "gres", "name": "gpu", "count": 4}],
-        },
-        "steps": [],
-        **changes,
-    }  # fmt: skip
-    return json.dumps({"meta": {}, "jobs": [job]}).encode()
-
-
-def test_the_document_tells_the_same_as_the_text() -> None:
-    [found] = read_sacct_json([document()], name="jobs.json")
-    assert isinstance(found, JobRow)
-    text_row = one()
-    assert [getattr(found, name) for name in JobRow.__slots__ if name != "line"] == [
-        getattr(text_row, name) for name in JobRow.__slots__ if name != "line"
-    ]
-
-
-def test_older_documents_have_plain_words_and_zero_for_no_instant() -> None:
-    time = {"submission": seconds("09:00:00"), "eligible": 0, "start": 0, "end": 0, "elapsed": 0}
-    data = document(state={"current": "PENDING"}, time=time, steps=[{"a": 1}], tres={"requested": []})
-    row, step = read_sacct_json([data], name="jobs.json")
-    assert isinstance(row, JobRow)
-    assert (row.start_ms, row.end_ms, row.eligible_ms, row.gpus) == (None, None, None, {})
-    assert step == Part(line=2)
-
-
-def test_arrays_of_a_document_are_named_as_in_the_text() -> None:
-    task = document(array={"job_id": 7, "task_id": {"set": True, "number": 3}, "task": ""})
-    waits = document(
-        array={"job_id": 7, "task_id": {"set": False}, "task": "4-5%1"}, state={"current": ["PENDING"]}
-    )
-    names = [
-        row.job
-        for data in (task, waits)
-        for row in read_sacct_json([data], name="jobs.json")
-        if isinstance(row, JobRow)
-    ]
-    assert names == ["7_3", "7_4", "7_5"]
-
-
-def test_a_job_that_cannot_be_read_is_set_aside_alone() -> None:
-    [found] = read_sacct_json([b'{"jobs": [{"job_id": "x"}]}'], name="jobs.json")
-    assert isinstance(found, Aside)
-    assert found.because == UNREADABLE
-
-
-@pytest.mark.parametrize("data", [b"", b"[]", b'{"jobs": {}}', b'{"meta": {"jobs": [1]}}', b'{"a": "jobs"'])
-def test_a_document_without_a_list_of_jobs_is_none_of_sacct(data: bytes) -> None:
-    with pytest.raises(RecordingError, match="expected what sacct --json prints, with a list jobs"):
-        list(read_sacct_json([data], name="jobs.json"))
-
-
-def test_a_document_that_is_cut_off_is_read_up_to_there() -> None:
-    whole = document(name='a "quoted" \\ ] }')
-    row, aside = read_sacct_json([whole.removesuffix(b"]}") + b', {"job_id": 5, "name": "x]'], name="x")
-    assert isinstance(row, JobRow)
-    assert row.name == 'a "quoted" \\ ] }'
-    assert isinstance(aside, Aside)
-    assert (aside.line, aside.because) == (2, ENDS_WITHIN)
-
-
-def test_a_document_is_read_job_by_job_however_large_it_is() -> None:
-    job = document(comment="x" * 4000).removeprefix(b'{"meta": {}, "jobs": [').removesuffix(b"]}")
-    jobs = 1500
-
-    def pieces() -> Iterator[bytes]:
-        yield b'{"meta": {"jobs": []}, "jobs": ['
-        for number in range(jobs):
-            yield job + (b"," if number + 1 < jobs else b"")
-        yield b"]}"
-
-    tracemalloc.start()
-    try:
-        counted = sum(isinstance(row, JobRow) for row in read_sacct_json(pieces(), name="jobs.json"))
-        _, most = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert counted == jobs
-    # The document has 7 MB; a job some 5 kB.
-    assert jobs * len(job) > 7_000_000
-    assert most < 500_000
-
-
-def test_a_job_that_never_ends_is_refused_before_it_fills_the_memory() -> None:
-    endless = chain([b'{"jobs": [{"name": "'], repeat(b"x" * (17 << 20), 3))
-    with pytest.raises(RecordingError, match="a job of more than 16 MiB"):
-        list(read_sacct_json(endless, name="jobs.json"))
-
-
-def test_a_job_counts_as_a_gang_of_its_nodes() -> None:
-    assert one(NNodes="4").nodes == 4
-    # A job that waits tells what it asked for; where NNodes is no column its TRES tells.
-    assert one(NNodes="", AllocTRES="gres/gpu=16,node=2").nodes == 2
-    assert one(NNodes="", AllocTRES="gres/gpu=16").nodes is None
-    [found] = read_sacct_json([document(allocation_nodes=3)], name="jobs.json")
-    assert isinstance(found, JobRow)
-    assert found.nodes == 3

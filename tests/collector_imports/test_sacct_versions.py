@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from collector.imports.row import JobRow
-from collector.imports.sacct_json import read_sacct_json
-from tests.collector_imports.test_sacct import document
+from collector.imports.row import Aside, JobRow
+from collector.imports.sacct_json import UNREADABLE, read_sacct_json
+from tests.collector_imports.test_sacct_json import document
 
 SET = {"set": True, "infinite": False}
 UNSET = {"set": False, "infinite": False, "number": 0}
@@ -42,3 +42,49 @@ def test_documents_of_each_version_name_jobs_and_their_ends(
     [found] = read_sacct_json([document(**changes)], name="jobs.json")
     assert isinstance(found, JobRow)
     assert (found.job, found.exit_code) == (job, code)
+
+
+INFINITE = {"set": True, "infinite": True, "number": 3}
+
+
+@pytest.mark.parametrize(
+    "none", [0, 0xFFFFFFFE, 0xFFFFFFFF, 0xFFFFFFFFFFFFFFFE, 0xFFFFFFFFFFFFFFFF, INFINITE]
+)
+def test_what_slurm_writes_for_no_number_is_no_instant_and_no_task(none: Any) -> None:
+    waits = {"state": {"current": ["PENDING"]}, "tres": {"requested": []}}
+    time = {"submission": 1_772_442_000, "eligible": none, "start": none, "end": none, "elapsed": 0}
+    task = {"array": {"job_id": 7, "task_id": none, "task": ""}} if none else {}
+    [found] = read_sacct_json([document(**waits, time=time, **task)], name="jobs.json")
+    assert isinstance(found, JobRow)
+    assert (found.eligible_ms, found.start_ms, found.end_ms, found.job) == (None, None, None, "100")
+
+
+@pytest.mark.parametrize(("state", "detail"), [("CANCELLED", "by root"), ("COMPLETED", ""), ("FAILED", "")])
+def test_who_killed_a_job_counts_where_it_was_cancelled(state: str, detail: str) -> None:
+    [found] = read_sacct_json(
+        [document(state={"current": [state]}, kill_request_user="root")], name="jobs.json"
+    )
+    assert isinstance(found, JobRow)
+    assert (found.word, found.detail) == (state, detail)
+
+
+def test_a_job_that_was_given_no_gpu_holds_none_though_it_asked_for_one() -> None:
+    tres = {
+        "allocated": [{"type": "mem", "name": "", "count": 1}],
+        "requested": [{"type": "gres", "name": "gpu", "count": 4}],
+    }
+    [found] = read_sacct_json([document(tres=tres)], name="jobs.json")
+    assert isinstance(found, JobRow)
+    assert found.gpus == {}
+
+
+@pytest.mark.parametrize(
+    "field", [b'"name": "\xff\xfe"', b'"unknown": ' + b"[" * 100_000 + b"]" * 100_000], ids=["bytes", "depth"]
+)
+def test_a_job_that_no_decoder_takes_is_set_aside_and_the_next_one_is_read(field: bytes) -> None:
+    job = document().removeprefix(b'{"meta": {}, "jobs": [').removesuffix(b"]}")
+    broken = b'{"job_id": 1, "time": {}, "state": {}, %s}' % field
+    aside, row = read_sacct_json([b'{"jobs": [' + broken + b", " + job + b"]}"], name="jobs.json")
+    assert isinstance(aside, Aside)
+    assert aside.because == UNREADABLE
+    assert isinstance(row, JobRow)

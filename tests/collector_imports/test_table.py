@@ -203,3 +203,23 @@ def test_a_mapping_that_makes_no_sense_is_refused_with_what_is_there() -> None:
     for delimiter in ("", "||", '"', "\n"):
         with pytest.raises(SettingsError, match="expected one character, such as ; or"):
             read(HEADER, delimiter=delimiter)
+
+
+def test_a_nul_in_a_field_stands_for_nothing() -> None:
+    assert [
+        row.job for row in read(HEADER, "a\0b,1000,0,1,1,", "c,1000,0,1,1,") if isinstance(row, JobRow)
+    ] == [
+        "ab",
+        "c",
+    ]
+
+
+@pytest.mark.parametrize(("last", "counts"), [("share", False), ("comment", True)])
+def test_a_last_line_without_an_end_counts_where_its_last_field_is_not_read(
+    last: str, *, counts: bool
+) -> None:
+    columns = COLUMNS if last == "share" else {name: of for name, of in COLUMNS.items() if name != "share"}
+    written = mapping_of(MAPPING | {"columns": columns}, name="map.yaml")
+    lines = [f"job,sub,wait,run,gpus,{last}".encode(), b"a,1000,0,1,1,25"]
+    [found] = read_csv(lines, written, name="jobs.csv", is_open=lambda: True)
+    assert isinstance(found, JobRow) is counts

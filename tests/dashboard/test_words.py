@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from api.schemas import SCHEMAS
+from collector.imports import records, sacct, sacct_json, swf
 from dashboard.shared import charts, data, filters, frame, tables, verdict
 from dashboard.shared import format as text
 from dashboard.shared.causes import explained
@@ -249,3 +250,15 @@ def missing_keys(document: Any, schema: dict[str, Any]) -> list[str]:
     missing = [key for key in schema.get("required", ()) if key not in document]
     known = [key for key in schema.get("properties", {}) if key in document]
     return missing + [m for key in known for m in missing_keys(document[key], schema["properties"][key])]
+
+
+@pytest.mark.parametrize("stamp", [sacct.NO_STAMP, sacct_json.NO_STAMP, swf.NO_STAMP, records.NO_STAMP])
+def test_a_stamp_of_a_file_that_is_none_is_explained_with_column_format_and_zone(stamp: str) -> None:
+    cause = explained(stamp)
+    assert "a time that is none" in cause.plainly
+    assert all(word in cause.remedy for word in ("column", "ISO 8601", "--zone"))
+
+
+@pytest.mark.parametrize("cut", [sacct_json.ENDS_WITHIN, records.NO_END])
+def test_a_file_that_was_cut_is_explained(cut: str) -> None:
+    assert explained(cut).plainly == "the data ends in the middle"

@@ -17,6 +17,7 @@ from typing_extensions import override
 from collector.imports.keeping import Keeper as JobKeeper
 from collector.imports.row import Ending, JobRow
 from collector.intake import Intake
+from collector.kube.client import Connection
 from collector.translator import TRANSLATORS
 from domain.policy import Policy
 from domain.tenant import Tenancy
@@ -80,6 +81,21 @@ def test_a_token_that_ends_is_told_in_days(
     [one] = told
     assert (one.verdict, says in one.text, "renew it" in one.remedy) == (verdict, True, True), one
     assert format_instant(end * 1000) in one.text
+
+
+def test_a_pods_own_token_is_not_renewed_in_a_kubeconfig(
+    cluster: FakeCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = SystemClock().now_ms() // 1000
+    file = with_token(kubeconfig(tmp_path, cluster.url), token(iat=now - DAY_SECONDS, exp=now + 1800))
+    opened = Connection.open
+    # A pod finds its credentials where no test may write; all but where they lie is the same.
+    monkeypatch.setattr(Connection, "open", lambda **_given: opened(kubeconfig=file))
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
+    for given, says in ((None, "the kubelet of the pod's node"), (file, "renew it in the kubeconfig")):
+        [one] = doctor_clusters.findings(ClusterSettings(name="north", kubeconfig=given), SystemClock())
+        assert one.remedy.startswith(says)
+        assert ("kubeconfig" in one.remedy) is (given is not None)
 
 
 def test_clocks_that_differ_are_told_with_by_how_much(cluster: FakeCluster, tmp_path: Path) -> None:
@@ -264,7 +280,7 @@ def left_behind(settings: Settings, *, days: float) -> None:
         intake.flush()
     rows = [JobRow(line=1, job="1", submit_ms=ago, eligible_ms=ago, start_ms=ago, end_ms=ago + 1,
                    ending=Ending.SUCCEEDED)]  # fmt: skip
-    JobKeeper("slurm", store, source="jobs.txt").keep(rows)
+    JobKeeper("slurm", store, source="jobs.txt", now_ms=ago).keep(rows)
     store.close()
 
 

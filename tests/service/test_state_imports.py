@@ -193,3 +193,10 @@ def test_a_figure_as_of_an_instant_knows_nothing_of_later(tmp_path: Path) -> Non
     metric = REGISTRY["queue_state_seconds"]
     [sample] = evaluate(metric, store.rows(metric.sql, parameters(metric, ask)), ask)
     assert sample.value is None
+
+
+def test_what_is_set_aside_alone_is_dated_by_the_import(tmp_path: Path) -> None:
+    store = Store.open(None)
+    take(store, write(tmp_path / "states.csv", "yesterday,a,,0,4,8"))
+    [row] = store.rows("select observed_ms as at_ms from set_aside")
+    assert row["at_ms"] == NINE + 24 * MS_PER_HOUR
