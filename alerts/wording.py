@@ -4,6 +4,7 @@ The words of an alert, filled in here or by Prometheus: one template, and the sa
 Prometheus gets a template of its own, with the functions that write a number as those here do.
 """
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -40,7 +41,12 @@ class Words(StrEnum):
         ('6m 30s', '12.5ms', '85%')
         >>> Words.NUMBER.write(1234.5), Words.DURATION.write(-90061)
         ('1234.5', '-1d 1h 1m 1s')
+        >>> Words.DURATION.write(math.inf), Words.PERCENTAGE.write(-math.inf), Words.NUMBER.write(math.nan)
+        ('+Inf', '-Inf%', 'NaN')
         """
+        if not math.isfinite(value):
+            name = "NaN" if math.isnan(value) else "+Inf" if value > 0 else "-Inf"
+            return f"{name}%" if self is Words.PERCENTAGE else name
         if self is Words.PERCENTAGE:
             return f"{value * 100:.4g}%"
         if self is Words.DURATION:

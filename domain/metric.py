@@ -279,6 +279,13 @@ class Metric:
 
     def __post_init__(self) -> None:
         self._check_names()
+        if len({alert.fine_if_undefined for alert in self.alerts}) > 1:
+            # One mark tells Prometheus that the metric's value is unknown, and all its alerts read it.
+            message = (
+                f"metric {self.name}: its alerts differ in fine_if_undefined; expected them to agree on what"
+                " an undefined value means"
+            )
+            raise PolicyError(message)
         for alert in self.alerts:
             shown = {*self.labels, *self.extra_labels} if self.exported and self.scraped else set()
             unseen = {*alert.identity, *alert.match} - shown

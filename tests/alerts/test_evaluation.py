@@ -15,6 +15,7 @@ from alerts.wording import Links
 from analytics.evaluate import evaluate, exported_asks
 from analytics.metrics import REGISTRY
 from domain.alert import AlertRule, Limit, Severity
+from domain.errors import PolicyError
 from domain.metric import Metric, Sample, Unit
 from domain.policy import Policy
 
@@ -268,3 +269,9 @@ def test_what_an_alert_rests_on_is_measured_at_each_tick() -> None:
     of = [one for one in declared(REGISTRY) if one.metric is not None]
     named = {name for one in of for name in read_by(one)}
     assert [name for name in sorted(named) if not REGISTRY[name].exported] == []
+
+
+def test_alerts_of_a_metric_agree_on_what_an_undefined_value_means() -> None:
+    other = replace(RULE, name="GpuWaitMore", fine_if_undefined=True)
+    with pytest.raises(PolicyError, match="wait_seconds: its alerts differ in fine_if_undefined"):
+        replace(METRIC, alerts=(RULE, other))
