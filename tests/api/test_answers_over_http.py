@@ -48,6 +48,7 @@ def test_a_metric_answer_has_its_instant_window_unit_and_coverage(client: TestCl
     assert set(answer["rows"][0]) == {"labels", "value", "lower_bound", "few", "undefined_because"}
 
 
+@pytest.mark.long
 def test_every_metric_answers_for_every_subset_of_one_dimension(client: TestClient, answers: Answers) -> None:
     for name, metric in answers.registry().items():
         for label in ("", *metric.dimensions):

@@ -102,6 +102,7 @@ def named(samples: Sequence[Sample]) -> set[str]:
     return {value for sample in samples for value in sample.labels.values() if value.split("/")[0] in NAMES}
 
 
+@pytest.mark.long
 def test_foreign_work_that_moves_changes_no_answer(worlds: tuple[World, World]) -> None:
     first, second = worlds
     for name, metric in REGISTRY.items():
@@ -233,6 +234,7 @@ ROUTES = (
 TABLES = ("chargeback/2026-01", "workloads", "teams", "metrics/wasted_gpu_hours?by=queue,node")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("media_type", "routes"), [("application/json", ROUTES), ("text/csv", TABLES)])
 def test_every_route_keeps_foreign_work_to_itself(
     worlds: tuple[World, World], media_type: str, routes: Sequence[str]

@@ -26,7 +26,7 @@ from tests.recordings.comparing import (
     show,
 )
 
-pytestmark = [pytest.mark.recordings, pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.recordings, pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(600)]
 
 POOL = "all/a100"
 # A100 quota, borrowing limit, lending limit and weight; None is no limit.

@@ -88,6 +88,7 @@ def test_what_is_no_backup_leaves_the_books_as_they_are(tmp_path: Path) -> None:
     store.close()
 
 
+@pytest.mark.long
 def test_a_served_store_is_backed_up_restored_and_rebuilt(tmp_path: Path) -> None:
     with FakeCluster() as cluster:
         cluster.serve(PODS)
