@@ -32,8 +32,9 @@ docs-current:  ## generated pages are what `make docs` would write
 test:  ## every test and doctest
 	$(PYTHON) -m pytest -n 2
 
+# One more at a time than CI has cores: some only wait, for minutes that have to pass.
 long:  ## the tests that take minutes: all schedules of trouble, many kills, all examples of laws
-	TEST_EXAMPLES=all $(PYTHON) -m pytest -n 2 -o timeout=600 -m "long or law"
+	TEST_EXAMPLES=all $(PYTHON) -m pytest -n 3 -o timeout=600 -m "long or law"
 
 golden:  ## rewrite the expectations of golden cases; review the diff like code
 	$(PYTHON) -m pytest -n 0 tests --golden-rewrite

@@ -135,11 +135,11 @@ select
     state.name,
     -- It was emptied where the history began anew later.
     coalesce(
-        case when state.seen_ms < $whole_until_ms then nullif(state.resource_version, '') end,
+        case when state.seen_ms < $until_ms then nullif(state.resource_version, '') end,
         met.version
     ) as resource_version,
-    case when state.seen_ms < $whole_until_ms then state.seen_ms else met.seen_ms end as seen_ms,
-    case when state.gone_ms < $whole_until_ms then state.gone_ms else met.gone_ms end as gone_ms
+    case when state.seen_ms < $until_ms then state.seen_ms else met.seen_ms end as seen_ms,
+    case when state.gone_ms < $until_ms then state.gone_ms else met.gone_ms end as gone_ms
 from earlier.object_state as state
 inner join met on state.uid = met.uid
 where state.cluster = $cluster
@@ -253,7 +253,6 @@ class Carrier:
         self.facts = 0
         self._store = store
         self._cluster = cluster
-        self._doubtful = doubtful
         self._has_untold = False
         frames = [
             pl.DataFrame({"kind": [kind.value], "at_ms": [list(instants)]}).explode("at_ms").unique()
@@ -331,9 +330,7 @@ class Carrier:
             (rows,) = connection.execute(sql, asked | {"seq": seq + carried}).fetchone() or (0,)
             carried += rows
             connection.execute(_CARRIED.format(table=table), asked)
-        # Where all of an instant is carried, what was known after it is what it left.
-        whole_until_ms = until_ms + (until_ms in self._doubtful)
-        states = {"cluster": self._cluster, "whole_until_ms": whole_until_ms}
+        states = {"cluster": self._cluster, "until_ms": until_ms}
         connection.execute(_UPSERT_STATES.format(states=_STATES_MET), states)
         self.facts += carried
         return carried

@@ -39,14 +39,13 @@ class Prometheus:
 
 @contextmanager
 def prometheus(
-    folder: Path, scraped: Addresses, alertmanager_url: str, *, speed: float, resend_seconds: int = 60
+    folder: Path, scraped: Addresses, alertmanager_url: str, *, speed: float
 ) -> Iterator[Prometheus]:
     """
     One that scrapes a demo, which need not be up yet, and tells an Alertmanager.
 
     Args:
         speed: lengths of rules are so much shorter; limits stay.
-        resend_seconds: what fires is sent again so often, by the machine's clock.
     """
     rules, file = folder / "rules.yml", folder / "prometheus.yml"
     options = ["--hold-scale", str(1 / speed), "--dashboard-url", scraped.dashboard, "--file", str(rules)]
@@ -69,7 +68,6 @@ def prometheus(
         f"--config.file={file}",
         f"--storage.tsdb.path={folder / 'tsdb'}",
         f"--web.listen-address=127.0.0.1:{port}",
-        f"--rules.alert.resend-delay={resend_seconds}s",
         "--log.level=warn",
     ]
     output, url = folder / "prometheus.txt", f"http://127.0.0.1:{port}"
