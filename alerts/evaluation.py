@@ -64,7 +64,8 @@ class Alert:
             annotations=self.annotations,
             link=self.annotations.get("dashboard_url", ""),
             starts_ms=self.starts_ms,
-            ends_ms=self.ends_ms,
+            # A clock that was set back meanwhile: an Alertmanager refuses what ends before it began.
+            ends_ms=None if self.ends_ms is None else max(self.starts_ms, self.ends_ms),
         )
 
 

@@ -113,7 +113,7 @@ class Line:
 
     def due(self, told: Iterable[Told], now_ms: int) -> list[Told]:
         """What is to be sent now: news at once, the rest when it is time to say it again."""
-        if now_ms < self._not_before_ms:
+        if self._pause_ms(now_ms):
             return []
         return [one for one in told if self._is_due(one, now_ms)]
 
@@ -132,14 +132,18 @@ class Line:
     def wait_ms(self, told: Iterable[Told], now_ms: int) -> int:
         """How long nothing is due, as far as is known now."""
         instants = [self._at_ms(one) for one in told if not self._is_past(one, now_ms)]
-        return max(
-            0, max(min(instants, default=now_ms + self.rhythm.resend_ms), self._not_before_ms) - now_ms
-        )
+        wait_ms = min(instants, default=now_ms + self.rhythm.resend_ms) - now_ms
+        return max(0, min(wait_ms, self.rhythm.resend_ms), self._pause_ms(now_ms))
 
     def forget(self, told: Iterable[Told]) -> None:
         """Forget what was sent of alerts that are not among these any more."""
         known = {one.identity for one in told}
         self._sent = {identity: sent for identity, sent in self._sent.items() if identity in known}
+
+    def _pause_ms(self, now_ms: int) -> int:
+        """For how long it is left alone. A clock that was set back makes that no longer."""
+        pause_ms = self._not_before_ms - now_ms
+        return pause_ms if 0 < pause_ms <= self.rhythm.resend_ms else 0
 
     def _at_ms(self, one: Told) -> int:
         """When it is to be sent: 0 for news."""

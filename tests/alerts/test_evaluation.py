@@ -63,6 +63,7 @@ def evaluated(
     *,
     stale: Mapping[str, str] | None = None,
     of: Declared = WAIT,
+    clock_ahead_ms: int = 7,
 ) -> dict[Identity, Alert]:
     evaluation = Evaluation(
         declared=[of],
@@ -70,7 +71,7 @@ def evaluated(
         policy=Policy(),
         annotate=annotate,
         at_ms=minute * MINUTE,
-        now_ms=minute * MINUTE + 7,
+        now_ms=minute * MINUTE + clock_ahead_ms,
         stale=stale or {},
     )
     return evaluation.after(before)
@@ -108,6 +109,16 @@ def test_the_identity_stays_while_the_value_changes_and_the_worst_is_remembered(
     assert list(better) == list(before)
     assert (only(better).value, only(better).worst_value) == (500, 900)
     assert only(better).starts_ms == only(before).starts_ms
+
+
+def test_a_clock_that_is_set_back_lets_no_alert_end_before_it_began() -> None:
+    alerts = fired()
+    for minute in (3, 4, 5):
+        alerts = evaluated(alerts, minute, [wait(0)], clock_ahead_ms=-10 * MINUTE)
+    assert only(alerts).standing.state is State.RESOLVED
+    told = only(alerts).told
+    assert told is not None
+    assert (told.starts_ms, told.ends_ms) == (2 * MINUTE + 7, 2 * MINUTE + 7)
 
 
 @pytest.mark.parametrize(

@@ -101,6 +101,10 @@ def test_a_clock_set_back_silences_nothing() -> None:
     line = Line(rhythm=RHYTHM)
     assert sent_at(line, [ALERT], 10_000_000) == [10_000_000]
     assert line.due([ALERT], 5_000_000) == [ALERT]
+    assert line.wait_ms([ALERT], 5_000_000) == RHYTHM.resend_ms
+    line.failed(10_000_000)
+    assert line.due([ALERT], 10_000_500) == []
+    assert line.due([ALERT], 5_000_000) == [ALERT]
 
 
 @settings(max_examples=30)
