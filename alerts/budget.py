@@ -1,9 +1,9 @@
 """
 Which series a scrape shows where there are more than Prometheus should bear of one exporter.
 
-What alerts read goes before all else: of it what breaches, with what was shown so a short while ago, then
-what is unknown, then the worst. Within each of the two a metric has the room that it needs, and those that
-need most share what is left alike. What does not fit is counted.
+What alerts read, or an autoscaler, goes before all else: of it what breaches, with what was shown so a
+short while ago, then what is unknown, then the worst. Within each of the two a metric has the room that it
+needs, and those that need most share what is left alike. What does not fit is counted.
 """
 
 from collections import Counter
@@ -65,13 +65,13 @@ class Budget:
 
     @cached_property
     def watched(self) -> frozenset[str]:
-        """Metrics that alerts read."""
-        return frozenset(name for alert in self._of_work for name in read_by(alert))
+        """Metrics that alerts read, or that somebody acts on."""
+        return self._alerting | {name for name, metric in self.metrics.items() if metric.acted_on}
 
     @cached_property
     def marked(self) -> frozenset[str]:
-        """Those of them whose undefined values say that nobody knows, and not that all is well."""
-        return self.watched - {alert.source for alert in self._of_work if alert.rule.fine_if_undefined}
+        """Those that alerts read whose undefined values say that nobody knows, and not that all is well."""
+        return self._alerting - {alert.source for alert in self._of_work if alert.rule.fine_if_undefined}
 
     def shown(self, found: Found, recovered: Collection[Series] = ()) -> Shown:
         """
@@ -120,6 +120,10 @@ class Budget:
         """Whether a value is unknown, with a mark that says of what."""
         placed = sample.labels.keys() >= {*self.metrics[name].labels}
         return sample.value is None and name in self.marked and placed
+
+    @cached_property
+    def _alerting(self) -> frozenset[str]:
+        return frozenset(name for alert in self._of_work for name in read_by(alert))
 
     @property
     def _of_work(self) -> Iterable[Declared]:

@@ -64,8 +64,7 @@ class Alert:
             annotations=self.annotations,
             link=self.annotations.get("dashboard_url", ""),
             starts_ms=self.starts_ms,
-            # A clock that was set back meanwhile: an Alertmanager refuses what ends before it began.
-            ends_ms=None if self.ends_ms is None else max(self.starts_ms, self.ends_ms),
+            ends_ms=self.ends_ms,
         )
 
 
@@ -112,7 +111,7 @@ class Evaluation:
         found: dict[Identity, Alert | None] = {}
         for reading in readings(declared, self.samples, self.policy) if measured else ():
             identity = tuple(sorted(reading.labels.items()))
-            heard, because = self._heard(declared, reading)
+            heard, because = self._heard(declared, reading, before.get(identity))
             found[identity] = self._stepped(declared, before.get(identity), heard, reading, because)
         for identity, alert in before.items():
             if identity not in found:
@@ -120,10 +119,13 @@ class Evaluation:
                 found[identity] = self._stepped(declared, alert, heard, None, because)
         return found
 
-    def _heard(self, declared: Declared, reading: Reading) -> tuple[Heard, str]:
+    def _heard(self, declared: Declared, reading: Reading, before: Alert | None) -> tuple[Heard, str]:
         if because := self._stale(declared, reading.labels):
             return Heard.UNKNOWN, because
         if reading.breaches is None:
+            # A limit that is gone stands as a value does that is gone: by it this may still be fine.
+            if reading.is_gone and before is not None and _is_fine_by(declared, before.limit, reading.value):
+                return Heard.FINE, ""
             return (Heard.GONE if reading.is_gone else Heard.UNKNOWN), reading.because
         return (Heard.BREACH if reading.breaches else Heard.FINE), ""
 
@@ -221,6 +223,12 @@ def firing(alerts: Alerts) -> Collection[Alert]:
 
 def _is_of(alert: Alert, declared: Declared) -> bool:
     return alert.labels.get(ALERT_NAME) == declared.rule.name
+
+
+def _is_fine_by(declared: Declared, limit: float | None, value: float | None) -> bool:
+    if limit is None or value is None:
+        return False
+    return not declared.rule.comparison.breaches(value, limit)
 
 
 def _is_worse(declared: Declared, value: float | None, than: float) -> bool:

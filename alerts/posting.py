@@ -83,14 +83,25 @@ def body(told: Told, now_ms: int, rhythm: Rhythm) -> dict[str, Any]:
     An alert as `POST /api/v2/alerts` takes it.
 
     While it fires its end lies ahead: if we fall silent, an Alertmanager takes it for resolved only then.
+    What ends before it began, by a clock that was set back meanwhile, it would refuse.
     """
+    end_ms = rhythm.end_of(told, now_ms)
     return {
         "labels": dict(told.labels),
         "annotations": dict(told.annotations),
-        "startsAt": format_instant(told.starts_ms),
-        "endsAt": format_instant(rhythm.end_of(told, now_ms)),
+        "startsAt": format_instant(min(told.starts_ms, end_ms)),
+        "endsAt": format_instant(end_ms),
         "generatorURL": told.link,
     }
+
+
+@dataclass(frozen=True, slots=True)
+class _Sent:
+    """When an alert was sent last, whether that said its end, and whether it was taken."""
+
+    at_ms: int
+    is_end: bool
+    is_taken: bool
 
 
 @dataclass(slots=True, kw_only=True)
@@ -102,7 +113,7 @@ class Line:
     """
 
     rhythm: Rhythm
-    _sent: dict[Identity, tuple[int, int | None]] = field(default_factory=dict, init=False)
+    _sent: dict[Identity, _Sent] = field(default_factory=dict, init=False)
     _failures: int = field(default=0, init=False)
     _not_before_ms: int = field(default=0, init=False)
 
@@ -119,9 +130,11 @@ class Line:
 
     def taken(self, sent: Sequence[Told], now_ms: int) -> None:
         """It took these."""
-        self._failures, self._not_before_ms = 0, 0
-        for one in sent:
-            self._sent[one.identity] = (now_ms, one.ends_ms)
+        self._answered(sent, now_ms, is_taken=True)
+
+    def refused(self, sent: Sequence[Told], now_ms: int) -> None:
+        """It refused some of these, and nobody knows which: all are sent again as if it had none."""
+        self._answered(sent, now_ms, is_taken=False)
 
     def failed(self, now_ms: int) -> None:
         """It did not answer: leave it alone for a while, longer each time, a minute at most."""
@@ -140,6 +153,12 @@ class Line:
         known = {one.identity for one in told}
         self._sent = {identity: sent for identity, sent in self._sent.items() if identity in known}
 
+    def _answered(self, sent: Sequence[Told], now_ms: int, *, is_taken: bool) -> None:
+        self._failures, self._not_before_ms = 0, 0
+        for one in sent:
+            is_end = one.ends_ms is not None
+            self._sent[one.identity] = _Sent(now_ms, is_end=is_end, is_taken=is_taken)
+
     def _pause_ms(self, now_ms: int) -> int:
         """For how long it is left alone. A clock that was set back makes that no longer."""
         pause_ms = self._not_before_ms - now_ms
@@ -148,9 +167,9 @@ class Line:
     def _at_ms(self, one: Told) -> int:
         """When it is to be sent: 0 for news."""
         sent = self._sent.get(one.identity)
-        if sent is None or (sent[1] is None) is not (one.ends_ms is None):
+        if sent is None or sent.is_end is (one.ends_ms is None):
             return 0
-        return sent[0] + self.rhythm.resend_ms
+        return sent.at_ms + self.rhythm.resend_ms
 
     def _is_due(self, one: Told, now_ms: int) -> bool:
         at_ms = self._at_ms(one)
@@ -161,6 +180,6 @@ class Line:
     def _is_past(self, one: Told, now_ms: int) -> bool:
         if one.ends_ms is None:
             return False
-        _, taken_ms = self._sent.get(one.identity, (0, None))
-        most_ms = self.rhythm.retention_ms if taken_ms is None else RETENTION_MS
-        return now_ms - one.ends_ms > most_ms
+        sent = self._sent.get(one.identity)
+        has_end = sent is not None and sent.is_end and sent.is_taken
+        return now_ms - one.ends_ms > (RETENTION_MS if has_end else self.rhythm.retention_ms)

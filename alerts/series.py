@@ -146,9 +146,10 @@ def page(registry: Mapping[str, Metric], site: Site) -> str:
         " `gpuledger metrics` tell."
     )
     first = (
-        "What alerts read goes first: what breaches, and for five minutes what did, then what is unknown,"
-        " then the worst values. All other metrics share the rest, each in the order of its labels; those"
-        " with the most series lose first. What is left out is counted in `gpuledger_undefined`, and the"
+        "What alerts or autoscalers read goes first: what breaches, and for five minutes what did, then what"
+        " is unknown, then the worst values. All other metrics share the rest, each in the order of its"
+        " labels; those with the most series lose first. What is left out is counted in"
+        " `gpuledger_undefined`, and the"
         " alarm `series_left_out` sounds, which is an alert. Where something that breaches, or is unknown, is"
         " left out of a metric, its alerts are kept as they are (`gpuledger_incomplete`); what is left out of"
         " others breaches nothing. What is of no cluster has the label `ledger`; a limit is told once for"
@@ -159,7 +160,7 @@ def page(registry: Mapping[str, Metric], site: Site) -> str:
         f"A site of {site.teams} teams and {site.queues} queues can have {sum(values.values()):,} values, if"
         f" each queue has work of all {_CLASSES} service classes and so on: more than are shown. A value that"
         " is only a lower bound has a mark beside it, which is a series too; an undefined one that an alert"
-        f" reads has a mark instead. What alerts read is {read:,} series at most, marks among them: it is"
+        f" reads has a mark instead. What goes first is {read:,} series at most, marks among them: it is"
         " never left out there."
     )
     counted = (
@@ -167,7 +168,7 @@ def page(registry: Mapping[str, Metric], site: Site) -> str:
         f" quota in {site.pools_per_queue} pools and work of {site.teams_per_queue} teams, a team has work on"
         f" {site.models_per_team} models. Labels whose values the code knows are counted with all of them."
     )
-    table = ["| metric | values | formula | read by alerts |", "|---|---|---|---|"]
+    table = ["| metric | values | formula | goes first |", "|---|---|---|---|"]
     rows = _rows(registry, site, values, watched)
     return (
         "\n".join(["# How many series", "", limit, "", first, "", large, "", counted, "", *table, *rows])

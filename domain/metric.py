@@ -224,6 +224,9 @@ class Metric:
     Of most metrics the highest values are what somebody should look at; where `low_is_bad` it is the lowest.
     An alert on what lies below its limit says so too.
 
+    One is `acted_on` where something else acts on its series, as an autoscaler: where a scrape has no room
+    for all it goes before others, as what alerts read.
+
     What is dear and changes slowly is measured anew only `every` so often, and shown again in between.
 
     Rows of a fine grain may be read summed by the labels of the question: `adds` names the columns that
@@ -274,6 +277,7 @@ class Metric:
     unless_asked: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     filters_itself: bool = False
     low_is_bad: bool = False
+    acted_on: bool = False
     stretches: str = ""
     stretch_sums: tuple[str, ...] = ()
 

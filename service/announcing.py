@@ -114,7 +114,7 @@ class Announcer:
             # Whether it kept the others nobody knows: a server that is none of its kind refuses all of them.
             log.warning("some alerts were refused: %s", error)
             self._alarms.sound(self._refusal, f"alerts are refused, and sent again: {error}")
-            self._line.taken(due, now_ms)
+            self._line.refused(due, now_ms)
         else:
             self._line.taken(due, now_ms)
             self._taken_ms = now_ms

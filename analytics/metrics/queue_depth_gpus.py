@@ -25,4 +25,6 @@ METRIC = Metric(
     compute=_asked,
     pages=(Page.HOME, Page.QUEUES),
     shared_labels=("queue",),
+    # deploy/keda.yaml.
+    acted_on=True,
 )

@@ -25,12 +25,17 @@ def text_of(alert: str) -> str:
 
 
 def linked(text: str) -> str:
-    """
+    r"""
     A runbook whose links lead to our pages; without those that lead to texts which no page has.
 
+    Marks for who writes the text are no part of it.
+
+    >>> linked("<!-- A mark. -->\nA text.")
+    'A text.'
     >>> linked("[GpuIdle](GpuIdle.md), [what](../metrics.md#held_gpu_hours), [why](../adr/0045-a.md)")
     '[GpuIdle](alerts?runbook=GpuIdle), [what](definitions#held_gpu_hours), why'
     """
+    text = re.sub(r"<!--.*?-->\n?", "", text, flags=re.DOTALL)
     text = re.sub(r"\]\((Gpu\w+)\.md\)", r"](alerts?runbook=\1)", text)
     text = re.sub(r"\]\(\.\./metrics\.md#(\w+)\)", r"](definitions#\1)", text)
     return re.sub(r"\[([^]]+)\]\(\.\./[^)]+\)", r"\1", text)

@@ -35,6 +35,16 @@ def _value(row: Record) -> str:
     return "-" if row[name] is None else words.amount(row[name], row["unit"])
 
 
+def _value_of(row: Record) -> str:
+    """
+    When the value was heard; of the worst one nobody noted that.
+
+    >>> _value_of({"state": "resolved", "value_at": "2026-01-05T12:00:00Z"})
+    '-'
+    """
+    return "-" if row["state"] == "resolved" else words.instant(row["value_at"])
+
+
 def _of(row: Record) -> str:
     return ", ".join(f"{name}={value}" for name, value in row["labels"].items()) or "-"
 
@@ -67,7 +77,7 @@ _COLUMNS = (
     field("fires-since", "fired_at", words.instant),
     field("resolved", "resolved_at", words.instant),
     field("metric", "metric", wide=True),
-    field("value-of", "value_at", words.instant, wide=True),
+    Column(title="value-of", text=_value_of, wide=True),
     field("coverage", "coverage", lambda ratio: f"{ratio:.0%}", wide=True),
     field("because", "because", wide=True),
     field("inhibited-by", "inhibited_by", wide=True),
@@ -102,7 +112,7 @@ def alerts(  # noqa: PLR0913 (each parameter is an option)
     last one beyond the threshold, of what has resolved the worst one (in JSON and CSV `worst_value`, and
     `value` is that at which it fired). `firing (calm)`: no value breached lately, and it will resolve;
     `firing (no data)`: nobody knows, so it stays; `firing (inhibited)`: another one fires for the same and is
-    told.
+    told. SUMMARY is the newest one, of what has resolved the first.
     """
     check_format(output)
     question = ReportQuestion(

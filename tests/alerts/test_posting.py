@@ -39,6 +39,14 @@ def test_the_body_is_that_of_api_v2_with_the_end_ahead() -> None:
     assert body(replace(ALERT, ends_ms=30_000), 60_000, RHYTHM)["endsAt"] == "1970-01-01T00:00:30.000Z"
 
 
+def test_by_a_clock_that_was_set_back_nothing_ends_before_it_began() -> None:
+    ended = body(replace(ALERT, starts_ms=900_000, ends_ms=300_000), 300_000, RHYTHM)
+    assert (ended["startsAt"], ended["endsAt"]) == ("1970-01-01T00:05:00.000Z",) * 2
+    watchdog = replace(ALERT, labels={"alertname": WATCHDOG}, starts_ms=900_000)
+    lives = body(watchdog, 300_000, RHYTHM)
+    assert (lives["startsAt"], lives["endsAt"]) == ("1970-01-01T00:09:00.000Z",) * 2
+
+
 def test_the_watchdog_is_missed_after_four_messages_that_did_not_come() -> None:
     watchdog = replace(ALERT, labels={"alertname": WATCHDOG})
     assert body(watchdog, 0, RHYTHM)["endsAt"] == "1970-01-01T00:04:00.000Z"
@@ -68,6 +76,12 @@ def test_an_end_that_was_taken_is_told_for_a_while_and_one_that_was_missed_as_lo
     assert missed.due(ended, 20_000) == ended
     missed.failed(20_000)
     assert sent_at(missed, ended, *later) == [later[0]]
+    # Nobody knows whether one that refuses some of what it is told has taken the end.
+    refusing = Line(rhythm=RHYTHM)
+    assert sent_at(refusing, [ALERT], 0) == [0]
+    refusing.refused(ended, 20_000)
+    assert refusing.due(ended, 30_000) == []
+    assert [bool(refusing.due(ended, now_ms)) for now_ms in later] == [True, True, False]
     # A new process does not know what its forerunner told.
     assert [bool(Line(rhythm=RHYTHM).due(ended, now_ms)) for now_ms in later] == [True, True, False]
 
