@@ -3,7 +3,8 @@
 from typing import Final
 
 # Of most work it is told by three instants of its own that it waited from its submission to its placement,
-# or to its end: where the waits add up to that length they leave no hole. Spans are read of the rest only.
+# or to its end: where the waits add up to that length they leave no hole. Spans are read of the rest only,
+# and of work that waits again after a placement, of which its row says so.
 WAITING_STRETCHES: Final = """\
 -- One row per stretch in which a workload waits, and of zeros per stretch in which a combination of
 -- dimensions is known of a queue that may exist; it counts at instants after after_ms, up to until_ms.
@@ -28,13 +29,21 @@ in_pieces as materialized (
         and submitted_ms < $last_ms
 ),
 
+again_of as (
+    select cluster, workload_uid, open_until_ms
+    from workload
+    where waits_again and submitted_ms < $last_ms and open_until_ms >= $first_ms
+),
+
 again as (
-    select *
+    select span.*
     from span
+    semi join again_of
+        on span.cluster = again_of.cluster
+        and span.workload_uid = again_of.workload_uid
+        and span.open_until_ms = again_of.open_until_ms
     where
         not first_wait
-        and state <> 'starting'
-        and state <> 'running'
         and state in ('queued', 'checking', 'placing')
         and start_ms < $last_ms
         and open_until_ms >= $first_ms

@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 from domain.workload import WAITING_STATES
 
 # The last columns of the table `workload`, after `open_until_ms`.
-FOLLOWING: Final = ("first_wait_ms", "is_copy")
+FOLLOWING: Final = ("first_wait_ms", "is_copy", "waits_again")
 
 
 def completed(workloads: pa.Table, *, spans: pa.Table | None, copies: pa.Table | None) -> pa.Table:
@@ -17,28 +17,36 @@ def completed(workloads: pa.Table, *, spans: pa.Table | None, copies: pa.Table |
 
     `first_wait_ms` is the length of the waiting before the first placement, or before the end where there was
     none, null while neither has come; `is_copy`, whether it is MultiKueue's copy of one that is counted
-    elsewhere.
+    elsewhere; `waits_again`, whether any of its waiting comes after a placement.
 
     Args:
         workloads: rows of the table `workload` without these columns.
         spans: rows of `span` of these workloads; None where there are none.
         copies: rows of `workload_copy` of these workloads; None where there are none.
     """
-    waited = {} if spans is None else _first_waits(spans)
+    first, later = ({}, set()) if spans is None else _waits(spans)
     copied = set() if copies is None else set(copies["workload_uid"].to_pylist())
     settled = pc.is_valid(pc.coalesce(workloads["first_placed_ms"], workloads["ended_ms"])).to_pylist()
     uids = workloads["workload_uid"].to_pylist()
-    waits = [waited.get(uid, 0) if was else None for uid, was in zip(uids, settled, strict=True)]
-    columns = (pa.array(waits, pa.int64()), pa.array([uid in copied for uid in uids], pa.bool_()))
+    waits = [first.get(uid, 0) if was else None for uid, was in zip(uids, settled, strict=True)]
+    columns = (
+        pa.array(waits, pa.int64()),
+        pa.array([uid in copied for uid in uids], pa.bool_()),
+        pa.array([uid in later for uid in uids], pa.bool_()),
+    )
     for name, column in zip(FOLLOWING, columns, strict=True):
         workloads = workloads.append_column(name, column)
     return workloads
 
 
-def _first_waits(spans: pa.Table) -> dict[str, int]:
-    """Milliseconds by workload."""
-    waits = pc.is_in(spans["state"], pa.array([str(state) for state in WAITING_STATES]))
-    first = spans.filter(pc.and_(pc.and_(waits, spans["first_wait"]), pc.is_valid(spans["end_ms"])))
+def _waits(spans: pa.Table) -> tuple[dict[str, int], set[str]]:
+    """Milliseconds before the first placement by workload, and who waits after one."""
+    waits = spans.filter(pc.is_in(spans["state"], pa.array([str(state) for state in WAITING_STATES])))
+    first = waits.filter(pc.and_(waits["first_wait"], pc.is_valid(waits["end_ms"])))
     lengths = pa.table({"uid": first["workload_uid"], "ms": pc.subtract(first["end_ms"], first["start_ms"])})
     summed = lengths.group_by("uid").aggregate([("ms", "sum")])
-    return dict(zip(summed["uid"].to_pylist(), summed["ms_sum"].to_pylist(), strict=True))
+    later = waits.filter(pc.invert(waits["first_wait"]))
+    return (
+        dict(zip(summed["uid"].to_pylist(), summed["ms_sum"].to_pylist(), strict=True)),
+        set(later["workload_uid"].to_pylist()),
+    )

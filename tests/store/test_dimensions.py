@@ -144,6 +144,29 @@ def test_a_row_says_how_long_its_workload_had_waited_when_it_was_placed_or_over(
     assert [row["first_wait_ms"] for row in store.rows(said)] == [15, None, 0, 30, 0]
 
 
+def test_a_row_says_whether_its_workload_waits_after_a_placement(store: Store) -> None:
+    spans = [
+        span("a", "queued", 0, 10, first=True),
+        span("a", "running", 10, 20, first=False),
+        span("b", "queued", 0, 10, first=True),
+        span("b", "running", 10, 20, first=False),
+        span("b", "placing", 20, None, first=False),
+        span("c", "queued", 0, None, first=True),
+        span("d", "running", 0, 10, first=False),
+        span("d", "held", 10, None, first=False),
+    ]
+    rows = [workload(uid, first_placed_ms=None if uid == "c" else 10) for uid in "abcd"]
+    store.write_lives(CLUSTER, "abcd", {"workload": rows, "span": spans}, ("lives", 1))
+    said = "select workload_uid from workload where waits_again"
+    assert [row["workload_uid"] for row in store.rows(said)] == ["b"]
+    # So does what brings a store up to date in which nobody had noted it.
+    (brings,) = (each for each in migrations() if each.number == 41)
+    with store.transaction() as connection:
+        connection.execute("alter table workload drop column waits_again")
+        connection.execute(brings.text)
+    assert [row["workload_uid"] for row in store.rows(said)] == ["b"]
+
+
 def test_a_copy_is_no_workload_of_its_own_until_it_is_none(store: Store) -> None:
     rows = {"workload": [workload("a")]}
     store.write_lives(CLUSTER, "a", {**rows, "workload_copy": [copy("a")]}, ("lives", 1))
