@@ -7,7 +7,7 @@ from urllib.parse import parse_qs, urljoin, urlsplit
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from alerts.declared import Declared, declared, read_by
+from alerts.declared import SOURCE_STALE, Declared, declared, read_by
 from alerts.evaluation import Alert, Evaluation
 from alerts.exporter import Exporter
 from alerts.posting import Identity, Told
@@ -19,7 +19,7 @@ from api.answers import ListQuestion
 from collector.kube.credentials import Lifetime
 from dashboard.shared import filters
 from dashboard.shared.frame import stale_sentence
-from domain.alert import AlertRule, Limit
+from domain.alert import AlertRule
 from domain.facts import ObjectKind
 from domain.metric import Sample
 from domain.policy import Policy
@@ -138,13 +138,14 @@ def test_a02_no_data_keeps_the_state_and_has_an_alert_of_its_own() -> None:
     values = given["data"]["oldest_wait_s_by_minute"]
     of = replace(WAIT, rule=timed(WAIT.rule, hold=2, keep=1, window=2))
     found = states(of, [waits(seconds) for seconds in values])
-    # The alert is one about the ledger, which tells by itself how long it knows nothing.
-    silence = AlertRule(
-        name="NoData", summary="", description="", link="sources", limit=Limit(setting="source_stale_after")
-    )
-    no_data = Declared(rule=timed(silence, hold=0, keep=0, window=0))
+    # The alert is the one about a source that is not read, with the times of the case.
+    (stale,) = (one for one in declared(REGISTRY) if one.rule.name == SOURCE_STALE)
+    no_data = replace(stale, rule=timed(stale.rule, hold=0, keep=0, window=0))
+    about = {"ledger": "gpuledger", "cluster": "east"}
     heard = [max(at for at in range(minute + 1) if values[at] is not None) for minute in range(len(values))]
-    ages = [{"NoData": [Sample(labels={}, value=60.0 * (minute - at))]} for minute, at in enumerate(heard)]
+    ages = [
+        {SOURCE_STALE: [Sample(labels=about, value=60.0 * (minute - at))]} for minute, at in enumerate(heard)
+    ]
     told = notifications(found, named="wait ") + notifications(states(no_data, ages), named="no_data ")
     assert {"wait_states": found, "notifications": sorted(told, key=str_of_minute)} == expected
 
