@@ -14,7 +14,7 @@ from alerts.standing import State
 from alerts.wording import Links
 from analytics.evaluate import evaluate, exported_asks
 from analytics.metrics import REGISTRY
-from domain.alert import AlertRule, Limit, Severity
+from domain.alert import AlertRule, Comparison, Limit, Severity
 from domain.errors import PolicyError
 from domain.metric import Metric, Sample, Unit
 from domain.policy import Policy
@@ -201,6 +201,17 @@ def test_an_alert_reads_its_own_series_only_and_of_several_counts_the_largest() 
     }
     (found,) = readings(Declared(rule=rule, metric=METRIC), samples, Policy())
     assert (found.value, found.count, found.breaches) == (400, 7, True)
+
+
+@pytest.mark.parametrize(("comparison", "limit"), [(Comparison.ABOVE, 200.0), (Comparison.BELOW, 500.0)])
+def test_of_several_limits_the_one_counts_that_is_breached_first(
+    comparison: Comparison, limit: float
+) -> None:
+    rule = replace(RULE, comparison=comparison, limit=Limit(gauge="promised_seconds", on=("cluster",)))
+    promised = [Sample(labels={"cluster": "east"}, value=value) for value in (300.0, 200.0, None, 500.0)]
+    samples = {METRIC.name: [wait(400)], "promised_seconds": promised}
+    (found,) = readings(Declared(rule=rule, metric=METRIC), samples, Policy())
+    assert (found.limit, found.breaches) == (limit, True)
 
 
 @pytest.mark.parametrize(

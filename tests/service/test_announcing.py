@@ -6,21 +6,25 @@ import pytest
 
 from domain.errors import StoreError
 from domain.window import format_instant
+from service.answers import Answers
 from store import alerts
 from tests.alerts.fake_alertmanager import alertmanager
 from tests.service.test_alerting import MINUTE, RED, START, of_work, site
 
 
-def test_an_end_that_an_alertmanager_missed_is_told_it_after_days() -> None:
+# One that refuses some of what it is told does not say which.
+@pytest.mark.parametrize("status", [503, 400])
+def test_an_end_that_an_alertmanager_did_not_take_is_told_it_after_days(status: int) -> None:
     with alertmanager() as fake, site(None, fake, announces=False) as here:
         announcer = here.alerting._announcers[0]
         here.measured(0, {RED: 400.0})
         here.measured(1, {RED: 460.0})
         announcer.send()
-        fake.status = 503
-        for minute in range(2, 9):
+        fake.status = status
+        for minute in range(2, 30):
             here.measured(minute, {RED: 0.0})
-        announcer.send()
+            announcer.send()
+        assert here.answers.alarms.sounding()
         fake.status = 200
         here.measured(48 * 60, {RED: 0.0})
         announcer.send()
@@ -29,6 +33,22 @@ def test_an_end_that_an_alertmanager_missed_is_told_it_after_days() -> None:
         # No Alertmanager can hold it any more: it is forgotten.
         here.measured(4 * 24 * 60, {RED: 0.0})
         assert [one for one in here.alerting.told() if "queue" in one.labels] == []
+
+
+def test_an_alert_says_how_much_of_what_it_rests_on_was_observed(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def half(_: Answers, *what: object) -> float:
+        asked.append(what)
+        return 0.5
+
+    monkeypatch.setattr(Answers, "coverage_of", half)
+    with site(None) as here:
+        here.measured(0, {RED: 400.0})
+        here.measured(1, {RED: 460.0})
+        [row] = here.listed()
+    assert (row["state"], row["coverage"]) == ("firing", 0.5)
+    assert asked == [("starvation_index_seconds", "east", START + MINUTE)]
 
 
 def test_what_the_store_did_not_take_is_told_all_the_same_and_kept_with_the_next(
