@@ -232,6 +232,8 @@ def test_what_sounds_and_what_failed_is_told_of_a_hundred_clusters() -> None:
     assert 'gpuledger_alarm{alarm="metric_failed"' in text
     assert text.count("\ngpuledger_source_seen_timestamp_seconds{") == len(clusters)
     watched = {name for alert in declared(REGISTRY) if alert.metric is not None for name in read_by(alert)}
+    # An autoscaler acts on this one.
+    watched.add("queue_depth_gpus")
     assert text.count("\ngpuledger_incomplete{") == len(watched)
     assert "own_series_left_out" not in text
 
