@@ -236,9 +236,11 @@ def _delimiter(head: str, layout: AnyLayout) -> str:
     return max((",", ";", "\t", "|"), key=found)
 
 
-def instant(value: Any, layout: AnyLayout) -> int | None:
+def instant(value: Any, layout: AnyLayout, *, later: bool = False) -> int | None:
     """
     Milliseconds since the epoch; None where the field says nothing, or a number below 0.
+
+    In an hour that the clock shows twice it is the earlier one, or the later one where `later` says so.
 
     Raises:
         ValueError: it is no stamp.
@@ -246,13 +248,13 @@ def instant(value: Any, layout: AnyLayout) -> int | None:
     if is_nothing(value):
         return None
     if isinstance(value, datetime | date):
-        return instant_ms(value.isoformat(), layout.zone)
+        return instant_ms(value.isoformat(), layout.zone, later=later)
     if isinstance(value, str):
         text = value.strip()
         try:
             told = float(text)
         except ValueError:
-            return instant_ms(text, layout.zone)
+            return instant_ms(text, layout.zone, later=later)
     else:
         told = _as_number(value)
     if told < 0:

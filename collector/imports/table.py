@@ -1,8 +1,9 @@
 """Tables of jobs with columns of a site's own: CSV, or Parquet."""
 
 from collections.abc import Callable, Iterable, Iterator
+from itertools import pairwise, product
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from collector.imports.mapping import TableMapping
 from collector.imports.records import (
@@ -29,6 +30,9 @@ from collector.imports.row import (
 )
 from domain.objects import Resources
 from domain.window import MS_PER_SECOND
+
+# Submission, start and end.
+_Stay: TypeAlias = tuple[int | None, int | None, int | None]
 
 NO_STATE: Final = "a state that the mapping does not explain"
 NO_GPUS: Final = "a count of GPUs that is none"
@@ -64,8 +68,8 @@ def read_parquet(path: Path, mapping: TableMapping) -> Iterator[Read]:
 def _read(record: Record, mapping: TableMapping, name: str) -> Read:
     values, line, aside = record.values, record.line, record.aside
     try:
-        submit_ms, start_ms, end_ms, run_seconds = _instants(values, mapping)
-        eligible_ms = instant(values.get("eligible"), mapping) if "eligible" in values else submit_ms
+        (submit_ms, start_ms, end_ms), run_seconds, may_be_later = _instants(values, mapping)
+        eligible_ms = _eligible(values, mapping, submit_ms)
     except (ValueError, OverflowError):
         return aside(NO_STAMP)
     if submit_ms is None:
@@ -108,30 +112,79 @@ def _read(record: Record, mapping: TableMapping, name: str) -> Read:
         gpu_model=text(values.get("gpu_model")),
         told_seconds=run_seconds if start_ms is not None else None,
         cluster=text(values.get("cluster")),
+        may_be_later=may_be_later,
     )
     because = contradiction(row)
     return aside(because) if because else row
 
 
-def _instants(
-    values: Values, mapping: TableMapping
-) -> tuple[int | None, int | None, int | None, float | None]:
-    """Submission, start, end, and the length of the run where a column tells it."""
-    submit_ms = instant(values.get("submit"), mapping)
-    start_ms = instant(values.get("start"), mapping)
+def _eligible(values: Values, mapping: TableMapping, submit_ms: int | None) -> int | None:
+    """When its owner stopped holding it back; in an hour that the clock shows twice not before it came."""
+    if "eligible" not in values:
+        return submit_ms
+    first_ms = instant(values["eligible"], mapping)
+    if first_ms is None or submit_ms is None or first_ms >= submit_ms:
+        return first_ms
+    return instant(values["eligible"], mapping, later=True)
+
+
+def _instants(values: Values, mapping: TableMapping) -> tuple[_Stay, float | None, bool]:
+    """
+    Submission, start and end; the length of the run where a column tells it.
+
+    And whether any of them may as well be an hour later.
+    """
     wait, run = length(values.get("wait"), mapping), length(values.get("run"), mapping)
     if run is not None and run < 0:
         message = f"length {run:g}: expected at least 0"
         raise ValueError(message)
+    (submit_ms, start_ms, end_ms), may_be_later = _unfolded(values, mapping, wait, run)
     if start_ms is None and submit_ms is not None:
         if wait is not None and wait >= 0:
             start_ms = submit_ms + round(wait * MS_PER_SECOND)
         elif mapping.starts_when_submitted:
             start_ms = submit_ms
-    end_ms = instant(values.get("end"), mapping)
     if end_ms is None and start_ms is not None and run is not None:
         end_ms = start_ms + round(run * MS_PER_SECOND)
-    return submit_ms, start_ms, end_ms, run
+    return (submit_ms, start_ms, end_ms), run, may_be_later
+
+
+def _unfolded(
+    values: Values, mapping: TableMapping, wait: float | None, run: float | None
+) -> tuple[_Stay, bool]:
+    """
+    Submission, start and end as they are written, and whether one may as well be an hour later.
+
+    Of an hour that the clock shows twice their order tells which was meant, and then the lengths that are
+    told: what comes nearest to them, and of the equally near the earliest.
+    """
+    told = [_either(values.get(name), mapping) for name in ("submit", "start", "end")]
+    choices = [_stay(choice) for choice in product(*told)]
+    off = [_off(choice, wait, run) for choice in choices]
+    return choices[off.index(min(off))], off.count(min(off)) > 1
+
+
+def _either(value: Any, mapping: TableMapping) -> tuple[int | None, ...]:
+    """The instants that a stamp may mean, the earlier first."""
+    first_ms, second_ms = instant(value, mapping), instant(value, mapping, later=True)
+    is_twice = first_ms is not None and second_ms is not None and first_ms < second_ms
+    return (first_ms, second_ms) if is_twice else (first_ms,)
+
+
+def _off(stay: _Stay, wait: float | None, run: float | None) -> tuple[int, float]:
+    """How many of them come before what they follow, and how far they are from the lengths that are told."""
+    submit_ms, start_ms, end_ms = stay
+    known = [at_ms for at_ms in stay if at_ms is not None]
+    apart = 0.0
+    for from_ms, to_ms, seconds in ((submit_ms, start_ms, wait), (start_ms, end_ms, run)):
+        if from_ms is not None and to_ms is not None and seconds is not None and seconds >= 0:
+            apart += abs(to_ms - from_ms - seconds * MS_PER_SECOND)
+    return sum(after < before for before, after in pairwise(known)), apart
+
+
+def _stay(instants: Iterable[int | None]) -> _Stay:
+    submit_ms, start_ms, end_ms = instants
+    return submit_ms, start_ms, end_ms
 
 
 def _ending(mapping: TableMapping, word: str, *, told: bool, over: bool) -> Ending | None:

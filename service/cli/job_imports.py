@@ -229,7 +229,8 @@ def _print(summary: "Summary", note: str) -> None:
     if summary.may_be_later:
         typer.echo(
             f"  {summary.may_be_later:,} stays have stamps in an hour that the clock shows twice, and were"
-            " read as of the first: they may be an hour later; export with TZ=UTC and --zone UTC to know"
+            " read as of the first: they may be an hour later; to know, export stamps of UTC (sacct: TZ=UTC)"
+            " and say so with --zone UTC, or with time.zone of the mapping"
         )
     for name, one in summary.clusters.items():
         typer.echo(

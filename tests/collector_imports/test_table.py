@@ -14,7 +14,7 @@ from collector.imports.records import BROKEN, NO_STAMP, RAGGED
 from collector.imports.row import NO_SUBMISSION, Aside, Ending, JobRow, Read
 from collector.imports.table import NO_GPUS, NO_ID, NO_STATE, read_csv, read_parquet
 from domain.errors import RecordingError, SettingsError
-from domain.window import to_ms
+from domain.window import parse_instant, to_ms
 
 COLUMNS = {"id": "job", "submit": "sub", "wait": "wait", "run": "run", "gpus": "gpus", "share": "share"}
 MAPPING = {"columns": COLUMNS, "time": {"unit": "ms", "length": "m"}}
@@ -55,6 +55,37 @@ def test_minus_one_is_what_a_table_does_not_know() -> None:
     [found] = read(HEADER, "a,-1,0,1,1,")
     assert isinstance(found, Aside)
     assert found.because == NO_SUBMISSION
+
+
+@pytest.mark.parametrize(
+    ("stamps", "lengths", "utc", "may_be_later"),
+    [
+        # The clocks of Berlin are set back from 3 to 2 o'clock, when it is 1 o'clock by UTC.
+        ("02:50 02:10 03:30", ",", "00:50 01:10 02:30", False),
+        ("01:30 02:50 02:20", ",", "23:30 00:50 01:20", False),
+        ("01:30 02:10 02:40", ",", "23:30 00:10 00:40", True),
+        ("01:30 02:10 02:40", ",30", "23:30 00:10 00:40", True),
+        ("01:30 02:10 02:40", ",90", "23:30 00:10 01:40", False),
+        ("01:30 02:10 02:40", "100,30", "23:30 01:10 01:40", False),
+        ("02:10 02:20 03:00", "70,", "00:10 01:20 02:00", False),
+        ("02:10 02:20 03:00", "-1,100", "00:10 00:20 02:00", False),
+        ("01:10 01:20 04:00", ",", "23:10 23:20 03:00", False),
+    ],
+)
+def test_in_an_hour_that_is_there_twice_order_and_lengths_tell_which_was_meant(
+    stamps: str, lengths: str, utc: str, *, may_be_later: bool
+) -> None:
+    columns = COLUMNS | {"start": "start", "end": "end", "eligible": "sub"}
+    written = ",".join(f"2026-10-25T{stamp}" for stamp in stamps.split())
+    [row] = read(
+        "job,gpus,share,sub,start,end,wait,run", f"a,1,,{written},{lengths}",
+        columns=columns, time={"zone": "Europe/Berlin", "length": "m"},
+    )  # fmt: skip
+    assert isinstance(row, JobRow), row
+    meant = [f"2026-10-{24 if stamp >= '22' else 25}T{stamp}:00Z" for stamp in utc.split()]
+    assert [row.submit_ms, row.start_ms, row.end_ms] == [parse_instant(each) for each in meant]
+    assert row.eligible_ms == row.submit_ms
+    assert row.may_be_later is may_be_later
 
 
 def test_without_a_column_of_states_a_job_with_an_end_ended_somehow() -> None:
