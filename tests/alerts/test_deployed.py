@@ -56,6 +56,8 @@ def test_the_scaler_asks_prometheus_for_what_is_exported_and_takes_no_answer_for
     (series,) = set(re.findall(r"gpuledger_\w+", query))
     metric = REGISTRY[series.removeprefix("gpuledger_")]
     assert metric.scraped
+    # Where a scrape has no room for all, it is among what goes first.
+    assert metric.acted_on
     selected = set(re.findall(r'(\w+)="', query))
     # Several series of one scrape are added, the same series of two pods are not.
     assert [set(names.split(", ")) for names in re.findall(r"max by \(([^)]+)\)", query)] == [
