@@ -4,7 +4,8 @@ from typing import Final
 
 # Of most work it is told by three instants of its own that it waited from its submission to its placement,
 # or to its end: where the waits add up to that length they leave no hole. Spans are read of the rest only,
-# and of work that waits again after a placement, of which its row says so.
+# and of work that waits again after a placement. Its row says of which it is, so that neither is looked for
+# among all work.
 WAITING_STRETCHES: Final = """\
 -- One row per stretch in which a workload waits, and of zeros per stretch in which a combination of
 -- dimensions is known of a queue that may exist; it counts at instants after after_ms, up to until_ms.
@@ -12,7 +13,7 @@ with ends_of_pieces as (
     select distinct open_until_ms
     from gpu_workload
     where
-        not coalesce(submitted_ms + first_wait_ms = coalesce(first_placed_ms, ended_ms), false)
+        waits_in_pieces
         and submitted_ms < $last_ms
         and open_until_ms >= $first_ms
         and coalesce(first_placed_ms >= $first_ms, true)
@@ -25,7 +26,7 @@ in_pieces as materialized (
     from gpu_workload
     semi join ends_of_pieces on gpu_workload.open_until_ms = ends_of_pieces.open_until_ms
     where
-        not coalesce(submitted_ms + first_wait_ms = coalesce(first_placed_ms, ended_ms), false)
+        waits_in_pieces
         and submitted_ms < $last_ms
 ),
 
@@ -115,7 +116,7 @@ select
     least(submitted_ms + first_wait_ms, open_until_ms) as until_ms
 from gpu_workload
 where
-    submitted_ms + first_wait_ms = coalesce(first_placed_ms, ended_ms)
+    not waits_in_pieces
     and first_wait_ms > 0
     and submitted_ms < $last_ms
     and open_until_ms >= $first_ms

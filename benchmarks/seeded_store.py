@@ -23,7 +23,7 @@ _STARTING_MS: Final = 4_000
 ASKED: Final = ("workload", "span", "holding")
 ALL: Final = (*ASKED, "attempt", "run", "member", "reservation", "workload_shape", "pod_device")
 # What the store itself finds from the other columns.
-_DERIVED: Final = ("open_until_ms", "first_wait_ms", "is_copy", "waits_again")
+_DERIVED: Final = ("open_until_ms", "first_wait_ms", "is_copy", "waits_again", "waits_in_pieces")
 _ANYTHING: Final = pl.lit(None, pl.Int64)
 
 
@@ -112,6 +112,7 @@ def tables_of(jobs: pl.DataFrame, cluster: Cluster) -> dict[str, pl.DataFrame]:
             first_wait_ms=pl.coalesce("start_ms", "end_ms") - pl.col("submit_ms"),
             is_copy=pl.lit(False),  # noqa: FBT003 (a value)
             waits_again=pl.lit(False),  # noqa: FBT003 (a value)
+            waits_in_pieces=pl.coalesce("start_ms", "end_ms").is_null(),
         ),
         "span": _spans(known),
         "attempt": held.select(

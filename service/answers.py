@@ -5,7 +5,6 @@ from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from typing import Final
 
 from analytics.chargeback.agreement import Agreement
 from analytics.chargeback.month_statement import MonthStatement
@@ -62,8 +61,6 @@ from service.statements import fitting, statement_of
 from service.why_orders import Orders
 from service.why_scene import Scenes
 from store.embedded import Store
-
-_FIRST: Final = "select min(submitted_ms) as first_ms from gpu_workload"
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +125,10 @@ class Answers:
             policy=self.policy,
         )
 
-    def told(self, metric: Metric, rows: Rows, ask: Ask, question: Question) -> MetricAnswer:
-        """What rows tell of a metric, for those clusters that had been read by then; without hints."""
+    def told(
+        self, metric: Metric, rows: Rows, ask: Ask, question: Question, marks: Sequence[Mark] | None = None
+    ) -> MetricAnswer:
+        """What rows tell of a metric, for clusters that had been read by then; for `marks` see `coverage`."""
         because, window = "", self._length(metric, question) if metric.windowed else None
         if "cluster" in metric.dimensions:
             first_ms, asked = self.store.first_observed_ms(), ask.filters.get("cluster", ())
@@ -140,7 +139,9 @@ class Answers:
             as_of_ms=ask.as_of_ms,
             window=window,
             coverage=self.coverage(
-                replace(question, as_of_ms=ask.as_of_ms, window=window), samples=metric.rests_on_samples
+                replace(question, as_of_ms=ask.as_of_ms, window=window),
+                samples=metric.rests_on_samples,
+                marks=marks,
             ),
             rows=(Sample.undefined({}, because),) if because else self._samples(metric, rows, ask, question),
         )
@@ -304,8 +305,7 @@ class Answers:
 
     def first_ms(self) -> int | None:
         """The instant of the first submission; None while there is none."""
-        (row,) = self.store.rows(_FIRST, {})
-        return None if row["first_ms"] is None else _whole(row["first_ms"])
+        return team_rows.first_ms(self.store)
 
     def readiness(self) -> str:
         """Empty when the store answers and clusters are read, else why not."""
@@ -324,10 +324,10 @@ class Answers:
             return tuple(evaluate(metric, rows, ask))
         return tuple(evaluate_seen(metric, rows, ask, question.view))
 
-    def _marks(self, as_of_ms: int, *, samples: bool) -> list[Mark]:
+    def _marks(self, as_of_ms: int, *, samples: bool, of_objects: Sequence[Mark] | None = None) -> list[Mark]:
         """Where every reading of objects stood; with samples, that of GPU metrics too."""
         of_samples = sources.sample_marks(self.store, as_of_ms, policy=self.policy) if samples else []
-        return sources.marks(self.store, as_of_ms) + of_samples
+        return [*(sources.marks(self.store, as_of_ms) if of_objects is None else of_objects), *of_samples]
 
     def as_of_ms(self, given: int | None) -> int:
         """
@@ -347,12 +347,18 @@ class Answers:
             raise UsageError(message)
         return given
 
-    def coverage(self, question: Question, *, samples: bool) -> float | None:
-        """The share of the window that was observed; without one, of the sources that are read in time."""
+    def coverage(
+        self, question: Question, *, samples: bool, marks: Sequence[Mark] | None = None
+    ) -> float | None:
+        """
+        The share of the window that was observed; without one, of the sources that are read in time.
+
+        `marks` are those of objects at that instant, where the caller has read them.
+        """
         as_of_ms = self.as_of_ms(question.as_of_ms)
         clusters = question.filters.get("cluster", ())
         if question.window is None:
-            marks = self._marks(as_of_ms, samples=samples)
+            marks = self._marks(as_of_ms, samples=samples, of_objects=marks)
             return sources.coverage(marks, as_of_ms, policy=self.policy, clusters=clusters)
         window = Window.before(as_of_ms, question.window)
         share = observation.share_of_window(
@@ -380,13 +386,6 @@ class Answers:
         if "team" not in filters:
             return filters
         return {**filters, "team": self.present_teams(filters["team"])}
-
-
-def _whole(value: object) -> int:
-    if not isinstance(value, int):
-        message = f"the store gave {value!r}: expected a whole number"
-        raise StoreError(message)
-    return value
 
 
 def _known(name: str) -> Metric:

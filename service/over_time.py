@@ -8,6 +8,7 @@ from analytics.evaluate import check
 from analytics.over_time import MOST_ONE_BY_ONE, MOST_SWEPT, Instants, sweep
 from api.answers import MetricAnswer, Question, Views
 from domain.metric import Ask, Metric, Row
+from service import sources
 
 if TYPE_CHECKING:
     from service.answers import Answers
@@ -30,9 +31,10 @@ def answers_at(
     ask = answers.ask(metric, asked[-1])
     check(metric, ask)
     rows = _swept(answers, metric, ask, instants)
+    marks = sources.marks_at(answers.store, list(instants))
     found = [
-        answers.told(metric, rows[at_ms], answers.ask(metric, one), one)
-        for at_ms, one in zip(instants, asked, strict=True)
+        answers.told(metric, rows[at_ms], answers.ask(metric, one), one, stood)
+        for at_ms, one, stood in zip(instants, asked, marks, strict=True)
     ]
     hints = answers.hints(question.filters, asked[-1].view)
     hints += answers.refusals(asked[-1], (metric.name,))

@@ -1,7 +1,7 @@
 """How fresh each source is, and what of it was set aside: the one rule for pages, alerts and coverage."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Final, TypeAlias
 
@@ -26,19 +26,29 @@ _LACKING: Final = (SourceState.NEVER_READ, SourceState.NOT_PERMITTED, SourceStat
 
 
 def marks(store: Store, as_of_ms: int) -> list[Mark]:
+    """Where each reading stood at an instant; see `marks_at`."""
+    return marks_at(store, [as_of_ms])[0]
+
+
+def marks_at(store: Store, instants_ms: Sequence[int]) -> list[list[Mark]]:
     """
-    Where each reading stood at an instant: `seen_ms` is never later, 0 before its first sight.
+    Where each reading stood at each of these instants: `seen_ms` is never later, 0 before its first sight.
 
     A mark tells only how far reading came by now; of an earlier instant the sights up to it tell.
     """
     today: list[Mark] = [dict[str, Any](mark) for mark in store.marks()]
-    if all(mark["seen_ms"] <= as_of_ms for mark in today):
-        return today
-    seen: dict[tuple[Any, Any], int] = {}
-    for row in store.stretches(start_ms=as_of_ms, as_of_ms=as_of_ms):
-        if row["kind"] != GPU_METRICS:
-            seen[row["cluster"], row["kind"]] = min(int(str(row["end_ms"])), as_of_ms)
-    return [{**mark, "seen_ms": seen.get((mark["cluster"], mark["kind"]), 0)} for mark in today]
+    newest_ms = max((mark["seen_ms"] for mark in today), default=0)
+    earlier = [at_ms for at_ms in instants_ms if at_ms < newest_ms]
+    seen: dict[tuple[Any, Any, Any], Any] = {}
+    if earlier:
+        for row in store.last_sights(earlier):
+            seen[row["at_ms"], row["cluster"], row["kind"]] = row["seen_ms"]
+    return [
+        [{**mark, "seen_ms": seen.get((at_ms, mark["cluster"], mark["kind"]), 0)} for mark in today]
+        if at_ms < newest_ms
+        else today
+        for at_ms in instants_ms
+    ]
 
 
 def sample_marks(store: Store, as_of_ms: int, *, policy: Policy) -> list[Mark]:

@@ -32,6 +32,8 @@ from team_share
 where start_ms < $as_of_ms
 """
 
+_FIRST: Final = "select min(submitted_ms) as first_ms from gpu_workload"
+
 
 def listing(store: Store, as_of_ms: int) -> Listing:
     """Every team that had submitted work by then."""
@@ -53,3 +55,9 @@ def view(store: Store, teams: AbstractSet[str], as_of_ms: int) -> View:
         queues={(str(row["cluster"]), str(row["queue"])) for row in rows if row["queue"]},
         pools={(str(row["cluster"]), str(row["pool"])) for row in rows if row["pool"]},
     )
+
+
+def first_ms(store: Store) -> int | None:
+    """The instant at which a team first submitted work; None while none has."""
+    ((first_ms,),) = (row.values() for row in store.rows(_FIRST))
+    return None if first_ms is None else int(str(first_ms))

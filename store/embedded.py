@@ -220,6 +220,10 @@ class Store(Engine):
         """When each source was observed, as known by an instant; see `store.observed`."""
         return observed.stretches(self, start_ms=start_ms, as_of_ms=as_of_ms)
 
+    def last_sights(self, instants_ms: Sequence[int]) -> Sequence[Mapping[str, object]]:
+        """When each kind of objects had been seen last by each of these instants; see `store.observed`."""
+        return observed.last_sights(self, instants_ms)
+
     def first_observed_ms(self) -> dict[str, int]:
         """When each cluster was first observed."""
         return observed.first_ms(self)

@@ -119,7 +119,7 @@ class Engine:
             return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
     def kept_rows(
-        self, sql: str, params: Mapping[str, int | str | None] | None = None
+        self, sql: str, params: Mapping[str, int | str | tuple[int, ...] | None] | None = None
     ) -> Sequence[Mapping[str, object]]:
         """
         As `rows`, but read once between two commits: for what is asked again and again of unchanged books.

@@ -99,6 +99,26 @@ from numbered
 group by cluster, kind, source, node, number
 order by cluster, kind, source, node, start_ms
 """
+# One row per instant and watch that had begun by then: up to where it had got, whatever came before.
+_LAST_SIGHTS: Final = """
+with instant as (
+    select unnest($instants_ms::bigint[]) as at_ms
+),
+
+watch as (
+    select distinct cluster, kind from observed_stretch where node = ''
+),
+
+stretch as (
+    select cluster, kind, start_ms, end_ms from observed_stretch where node = ''
+)
+
+select instant.at_ms, watch.cluster, watch.kind, least(stretch.end_ms, instant.at_ms) as seen_ms
+from watch
+cross join instant
+asof join stretch
+    on watch.cluster = stretch.cluster and watch.kind = stretch.kind and instant.at_ms >= stretch.start_ms
+"""
 # One row per cluster: when it was first observed at all.
 _FIRST: Final = "select cluster, min(start_ms) as first_ms from observed_stretch group by cluster"
 
@@ -195,6 +215,15 @@ def stretches(engine: Engine, *, start_ms: int, as_of_ms: int) -> Sequence[Mappi
     Columns: cluster, kind, source, node, start_ms, end_ms.
     """
     return engine.kept_rows(_STRETCHES, {"start_ms": start_ms, "as_of_ms": as_of_ms})
+
+
+def last_sights(engine: Engine, instants_ms: Sequence[int]) -> Sequence[Mapping[str, object]]:
+    """
+    When each kind of objects had been seen last by each of these instants; one not seen by then has no row.
+
+    Columns: at_ms, cluster, kind, seen_ms.
+    """
+    return engine.kept_rows(_LAST_SIGHTS, {"instants_ms": tuple(instants_ms)})
 
 
 def first_ms(engine: Engine) -> dict[str, int]:

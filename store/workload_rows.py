@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 from domain.workload import WAITING_STATES
 
 # The last columns of the table `workload`, after `open_until_ms`.
-FOLLOWING: Final = ("first_wait_ms", "is_copy", "waits_again")
+FOLLOWING: Final = ("first_wait_ms", "is_copy", "waits_again", "waits_in_pieces")
 
 
 def completed(workloads: pa.Table, *, spans: pa.Table | None, copies: pa.Table | None) -> pa.Table:
@@ -17,7 +17,8 @@ def completed(workloads: pa.Table, *, spans: pa.Table | None, copies: pa.Table |
 
     `first_wait_ms` is the length of the waiting before the first placement, or before the end where there was
     none, null while neither has come; `is_copy`, whether it is MultiKueue's copy of one that is counted
-    elsewhere; `waits_again`, whether any of its waiting comes after a placement.
+    elsewhere; `waits_again`, whether any of its waiting comes after a placement; `waits_in_pieces`, whether
+    its waiting before is not one piece that reaches from its submission to its placement, or to its end.
 
     Args:
         workloads: rows of the table `workload` without these columns.
@@ -26,13 +27,21 @@ def completed(workloads: pa.Table, *, spans: pa.Table | None, copies: pa.Table |
     """
     first, later = ({}, set()) if spans is None else _waits(spans)
     copied = set() if copies is None else set(copies["workload_uid"].to_pylist())
-    settled = pc.is_valid(pc.coalesce(workloads["first_placed_ms"], workloads["ended_ms"])).to_pylist()
     uids = workloads["workload_uid"].to_pylist()
-    waits = [first.get(uid, 0) if was else None for uid, was in zip(uids, settled, strict=True)]
+    until_ms = pc.coalesce(workloads["first_placed_ms"], workloads["ended_ms"])
+    waits = pa.array(
+        [
+            None if at_ms is None else first.get(uid, 0)
+            for uid, at_ms in zip(uids, until_ms.to_pylist(), strict=True)
+        ],
+        pa.int64(),
+    )
+    is_whole = pc.equal(pc.add(workloads["submitted_ms"], waits), until_ms)
     columns = (
-        pa.array(waits, pa.int64()),
+        waits,
         pa.array([uid in copied for uid in uids], pa.bool_()),
         pa.array([uid in later for uid in uids], pa.bool_()),
+        pc.invert(pc.fill_null(is_whole, False)),  # noqa: FBT003 (a value)
     )
     for name, column in zip(FOLLOWING, columns, strict=True):
         workloads = workloads.append_column(name, column)

@@ -124,6 +124,9 @@ def test_at_an_instant_of_the_past_a_source_tells_what_had_been_read_by_then() -
     assert told(61)["Pod"] == ("read", stamp(60), 60.0)
     assert sources.coverage(sources.marks(store, at(30)), at(30), policy=POLICY) == 1 / 3
     assert sources.coverage(sources.marks(store, at(5)), at(5), policy=POLICY) == 0.0
+    instants = [at(minutes) for minutes in (5, 12, 16, 22, 30, 61)]
+    # Of many instants, the last of which lies after all that was read, each is told as if it was asked alone.
+    assert sources.marks_at(store, instants) == [sources.marks(store, at_ms) for at_ms in instants]
     store.close()
 
 

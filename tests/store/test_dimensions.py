@@ -167,6 +167,44 @@ def test_a_row_says_whether_its_workload_waits_after_a_placement(store: Store) -
     assert [row["workload_uid"] for row in store.rows(said)] == ["b"]
 
 
+def test_a_row_says_whether_its_workload_waits_in_pieces(store: Store) -> None:
+    spans = [
+        span("at-once", "queued", 0, 10, first=True),
+        span("at-once", "placing", 10, 15, first=True),
+        span("held", "queued", 0, 10, first=True),
+        span("held", "held", 10, 20, first=False),
+        span("held", "queued", 20, 30, first=True),
+        span("waits", "queued", 0, None, first=True),
+        span("cancelled", "queued", 0, 40, first=True),
+        span("born-held", "held", 0, 10, first=False),
+        span("born-held", "queued", 10, 15, first=True),
+        span("no-wait", "running", 0, 10, first=False),
+        span("again", "queued", 0, 15, first=True),
+        span("again", "running", 15, 20, first=False),
+        span("again", "queued", 20, None, first=False),
+    ]
+    rows = [
+        workload("at-once", first_placed_ms=15),
+        workload("held", first_placed_ms=30, ended_ms=35),
+        workload("waits"),
+        workload("cancelled", ended_ms=40),
+        workload("born-held", first_placed_ms=15),
+        workload("no-wait", first_placed_ms=0),
+        workload("again", first_placed_ms=15),
+    ]
+    uids = [row["workload_uid"] for row in rows]
+    store.write_lives(CLUSTER, uids, {"workload": rows, "span": spans}, ("lives", 1))
+    said = "select workload_uid from workload where waits_in_pieces order by workload_uid"
+    in_pieces = [{"workload_uid": uid} for uid in ("born-held", "held", "waits")]
+    assert store.rows(said) == in_pieces
+    # So does what brings a store up to date in which nobody had noted it.
+    (brings,) = (each for each in migrations() if each.number == 42)
+    with store.transaction() as connection:
+        connection.execute("alter table workload drop column waits_in_pieces")
+        connection.execute(brings.text)
+    assert store.rows(said) == in_pieces
+
+
 def test_a_copy_is_no_workload_of_its_own_until_it_is_none(store: Store) -> None:
     rows = {"workload": [workload("a")]}
     store.write_lives(CLUSTER, "a", {**rows, "workload_copy": [copy("a")]}, ("lives", 1))
