@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import pairwise, zip_longest
+from itertools import accumulate, pairwise, zip_longest
 from typing import NamedTuple, Self, TypeAlias
 
 import numpy as np
@@ -59,9 +59,14 @@ class Stays:
 
     @classmethod
     def joined(cls, parts: "Sequence[Stays]") -> "Stays":
-        """Those without weights of all parts, one after the other."""
-        columns = (np.concatenate([getattr(part, name) for part in parts]) for name in cls.__slots__[:3])
-        return cls(*columns)
+        """The stays of all parts, one after the other."""
+        entry, exits, placed = (
+            np.concatenate([getattr(part, name) for part in parts]) for name in cls.__slots__[:3]
+        )
+        if all(part.weight is None for part in parts):
+            return cls(entry, exits, placed)
+        weights = [np.ones(len(part), np.int64) if part.weight is None else part.weight for part in parts]
+        return cls(entry, exits, placed, np.concatenate(weights))
 
     def __len__(self) -> int:
         return len(self.exit_ms)
@@ -286,39 +291,37 @@ def survival_quantiles(
     >>> survival_quantiles(half_waits, [0.99])
     [Quantile(value_ms=3600000, lower_bound=True, few=True)]
     """
-    stays = Stays.of(stays)
-    return survival_quantiles_of_groups(stays, [len(stays)], quantiles, few_below=few_below)[0]
+    return survival_quantiles_of_groups([Stays.of(stays)], quantiles, few_below=few_below)[0]
 
 
 def survival_quantiles_of_groups(
-    stays: Stays, ends: Sequence[int], quantiles: Sequence[float], *, few_below: int = 5
+    groups: Sequence[Stays], quantiles: Sequence[float], *, few_below: int = 5
 ) -> list[list[Quantile] | None]:
-    """The same of each group; of which stays it is, say `ends` as for `steps_of_groups`."""
-    starts = (0, *ends[:-1])
+    """The same of the stays of each group, of which there may be thousands of small ones."""
     found: list[list[Quantile] | None] = []
-    for some in _batches(starts, ends):
-        first, last = starts[some.start], ends[some.stop - 1]
-        batch = stays.where(slice(first, last))
-        edges = [(start - first, end - first) for start, end in zip(starts[some], ends[some], strict=True)]
-        curves = steps_of_groups(batch, [end for _, end in edges])
-        for jumps, (start, end) in zip(curves, edges, strict=True):
-            if start == end:
+    for some in _batches([len(group) for group in groups]):
+        together = groups[some]
+        batch = together[0] if len(together) == 1 else Stays.joined(together)
+        curves = steps_of_groups(batch, list(accumulate(map(len, together))))
+        for jumps, group in zip(curves, together, strict=True):
+            if not len(group):
                 found.append(None)
                 continue
-            curve = Curve.through(jumps, int(batch.exit_ms[start:end].max()))
-            found.append(_quantiles(curve, quantiles, number=end - start, few_below=few_below))
+            curve = Curve.through(jumps, int(group.exit_ms.max()))
+            found.append(_quantiles(curve, quantiles, number=len(group), few_below=few_below))
     return found
 
 
-def _batches(starts: Sequence[int], ends: Sequence[int]) -> Iterator[slice]:
+def _batches(sizes: Sequence[int]) -> Iterator[slice]:
     """Groups that follow one another, with few enough stays together, where one has not more alone."""
-    first = 0
-    for place, end in enumerate(ends):
-        if end - starts[first] > _TOGETHER and place > first:
+    first = together = 0
+    for place, size in enumerate(sizes):
+        together += size
+        if together > _TOGETHER and place > first:
             yield slice(first, place)
-            first = place
-    if ends:
-        yield slice(first, len(ends))
+            first, together = place, size
+    if sizes:
+        yield slice(first, len(sizes))
 
 
 def _quantiles(curve: Curve, quantiles: Sequence[float], *, number: int, few_below: int) -> list[Quantile]:

@@ -45,18 +45,27 @@ def groups(frame: pl.DataFrame, by: Sequence[str], takes: Takes) -> list[tuple[d
         if None not in key:
             of_key[key].append(place)
     # Columns are turned into arrays once for all groups, of which there may be thousands.
-    lists = [part(frame, takes) for part in (_taken, _usual) if part is _taken or _keeps_apart(frame, takes)]
+    taken, of_taken = _taken(frame, takes)
+    alone, of_alone = _alone(frame, takes)
+
+    def column(name: str, places: Sequence[int]) -> Longs | Flags:
+        """One after the other what was taken of these rows of the frame, and of those with usual values."""
+        parts = [taken[name][of_taken[place] : of_taken[place + 1]] for place in places]
+        for start, end in [(of_alone[place], of_alone[place + 1]) for place in places]:
+            if start < end:
+                parts.append(
+                    alone[start:end] if name in takes.varies else np.full(end - start, takes.usual[name])
+                )
+        filled = [part for part in parts if len(part)] or parts[:1]
+        return filled[0] if len(filled) == 1 else np.concatenate(filled)
+
     return [
         (
             dict(zip(by, map(str, key), strict=True)),
-            {
-                name: np.concatenate([columns[name][edges[place] : edges[place + 1]]
-                                      for place in places for columns, edges in lists])
-                for name in takes.columns
-            },
+            {name: column(name, places) for name in takes.columns},
         )
         for key, places in of_key.items()
-    ]  # fmt: skip
+    ]
 
 
 def one_by_one(frame: pl.DataFrame) -> pl.DataFrame:
@@ -71,11 +80,6 @@ def one_by_one(frame: pl.DataFrame) -> pl.DataFrame:
     return pl.concat([found, *usual], how="vertical_relaxed")
 
 
-def _keeps_apart(frame: pl.DataFrame, takes: Takes) -> bool:
-    """Whether rows with usual values stand apart."""
-    return bool(takes.usual) and set(takes.varies) <= set(frame.columns)
-
-
 def _filled(frame: pl.DataFrame, name: str) -> pl.DataFrame:
     """The rows that list something there."""
     return frame.filter(pl.col(name).list.len() > 0)
@@ -87,12 +91,12 @@ def _taken(frame: pl.DataFrame, takes: Takes) -> tuple[Columns, list[int]]:
     return {name: _column(each.field(name)) for name in takes.columns}, _edges(frame[TAKEN])
 
 
-def _usual(frame: pl.DataFrame, takes: Takes) -> tuple[Columns, list[int]]:
-    """The same of rows with the usual values."""
-    (alone,) = takes.varies
-    column = _column(_filled(frame, alone)[alone].explode())
-    usual = {name: np.full(len(column), value) for name, value in takes.usual.items()}
-    return {alone: column, **usual}, _edges(frame[alone])
+def _alone(frame: pl.DataFrame, takes: Takes) -> tuple[Longs | Flags, list[int]]:
+    """The one column that varies of rows with the usual values, as above; nothing where none stand apart."""
+    if not (takes.usual and set(takes.varies) <= set(frame.columns)):
+        return np.empty(0, np.int64), [0] * (frame.height + 1)
+    (name,) = takes.varies
+    return _column(_filled(frame, name)[name].explode()), _edges(frame[name])
 
 
 def _edges(lists: pl.Series) -> list[int]:

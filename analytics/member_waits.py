@@ -69,10 +69,7 @@ def percentiles(rows: Sequence[Row], ask: Ask) -> list[Sample]:
     unknown = [any(row["micro_gpus"] is None for row in mine) for mine in waits]
     stays = [[] if lacks else _stays(mine) for mine, lacks in zip(waits, unknown, strict=True)]
     censored = survival_quantiles_of_groups(
-        Stays.of([stay for mine in stays for stay in mine]),
-        list(accumulate(map(len, stays))),
-        QUANTILES,
-        few_below=ask.policy.few_below,
+        [Stays.of(mine) for mine in stays], QUANTILES, few_below=ask.policy.few_below
     )
     return [
         sample

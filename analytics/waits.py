@@ -1,7 +1,6 @@
 """Percentiles of waits over a window, by both estimators, from rows that metrics share the shape of."""
 
 from collections.abc import Mapping, Sequence
-from itertools import accumulate
 
 import polars as pl
 
@@ -226,10 +225,7 @@ def wait_percentiles(*, no_wait: str, no_end: str) -> FrameCompute:
     def compute(frame: pl.DataFrame, ask: Ask) -> list[Sample]:
         groups = _by_labels(frame, ask)
         at_risk = [_at_risk(waits) for _, waits in groups]
-        ends = list(accumulate(map(len, at_risk)))
-        censored = survival_quantiles_of_groups(
-            Stays.joined(at_risk), ends, QUANTILES, few_below=ask.policy.few_below
-        )
+        censored = survival_quantiles_of_groups(at_risk, QUANTILES, few_below=ask.policy.few_below)
         return [
             sample
             for (labels, waits), found in zip(groups, censored, strict=True)

@@ -64,5 +64,5 @@ def _size(answer: Sized) -> int:
     """Rows, or what stands in their lists where that is more; an empty answer takes room too."""
     if isinstance(answer, pl.DataFrame):
         lists = [name for name, kind in answer.schema.items() if kind == pl.List]
-        return max(answer.height, 0, *(answer[name].explode().len() for name in lists)) + 1
+        return max(answer.height, 0, *(int(answer[name].list.len().sum()) for name in lists)) + 1
     return len(answer) + 1

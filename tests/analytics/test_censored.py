@@ -4,7 +4,6 @@ import math
 import random
 import warnings
 from fractions import Fraction
-from itertools import accumulate
 from statistics import NormalDist
 from time import process_time
 
@@ -188,10 +187,13 @@ def test_a_million_stays_take_seconds() -> None:
     assert process_time() - begin < 8  # measured 3 CPU-seconds; the bound allows a slow machine
 
 
-@given(st.lists(stays(), max_size=5))
-def test_groups_are_found_at_once_as_each_by_itself(groups: list[list[Stay]]) -> None:
-    together = Stays.of([stay for group in groups for stay in group])
-    ends = list(accumulate(map(len, groups)))
-    assert survival_quantiles_of_groups(together, ends, (0.5, 0.9)) == [
+@given(st.lists(st.tuples(stays(), st.booleans()), max_size=5))
+def test_groups_are_found_at_once_as_each_by_itself(drawn: list[tuple[list[Stay], bool]]) -> None:
+    # Some groups have weights and others none.
+    groups = [
+        [stay._replace(weight=1 + place % 3) for place, stay in enumerate(some)] if is_weighed else some
+        for some, is_weighed in drawn
+    ]
+    assert survival_quantiles_of_groups([Stays.of(group) for group in groups], (0.5, 0.9)) == [
         survival_quantiles(group, (0.5, 0.9)) for group in groups
     ]
