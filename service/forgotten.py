@@ -14,6 +14,7 @@ from pathlib import Path
 import msgspec
 from msgspec import structs
 
+from collector.on_disk import settle
 from domain.facts import Batch, Description
 from store.forgetting import said, said_within
 
@@ -51,7 +52,9 @@ class Forgotten:
             self._instead[print_] = f"forgotten-{secrets.token_hex(4)}"
             written = self._path.with_suffix(".new")
             written.write_text(json.dumps({"salt": self._salt, "instead": self._instead}), encoding="utf-8")
+            settle(written)
             written.replace(self._path)
+            settle(self._path)
         return self._instead[print_]
 
     def instead_of(self, name: str) -> str | None:
