@@ -82,18 +82,25 @@ def parts_by_day(parts: Mapping[tuple[str, str], Labelled]) -> Figure:
 
 
 def findings(counted: Mapping[tuple[str, str], float]) -> Figure:
-    """Workloads that break each rule: one bar per rule and team, by rule."""
+    """Workloads that break each rule: one bar per rule and team, by rule; small teams have one together."""
     rules = sorted({rule for _, rule in counted}, reverse=True)
-    teams = sorted({team for team, _ in counted})
+    amounts: dict[str, float] = {}
+    for (team, _), number in counted.items():
+        amounts[team] = amounts.get(team, 0.0) + number
+    of_team = node_grid.colours(amounts)
+    rest = node_grid.others(amounts, of_team)
+    summed: dict[tuple[str, str], float] = {}
+    for (team, rule), number in counted.items():
+        key = (team if team in of_team else rest), rule
+        summed[key] = summed.get(key, 0.0) + number
     figure = go.Figure()
-    of_team = node_grid.colours(teams)
-    for team in teams:
+    for team, colour in (of_team | ({rest: node_grid.OTHER_COLOUR} if rest else {})).items():
         figure.add_bar(
-            x=[counted.get((team, rule), 0.0) for rule in rules],
+            x=[summed.get((team, rule), 0.0) for rule in rules],
             y=[text.words(rule) for rule in rules],
             name=team,
             orientation="h",
-            marker={"color": of_team[team]},
+            marker={"color": colour},
             hovertemplate=f"%{{y}}, {team}: %{{x:,}} workloads<extra></extra>",
         )
     figure.update_layout(

@@ -16,6 +16,7 @@ import plotly.graph_objects as go
 import polars as pl
 
 from dashboard.shared import format as text
+from dashboard.shared.longest import longest
 
 Figure: TypeAlias = Any
 
@@ -165,8 +166,9 @@ def timeline(bars: Sequence[Bar]) -> Figure:
 
 
 def depth_bars(depth: Mapping[tuple[str, str], float], unit: str) -> Figure:
-    """Waiting workloads, or their GPUs: one bar per queue, its classes stacked."""
-    queues = sorted({queue for queue, _ in depth}, reverse=True)
+    """Waiting workloads, or their GPUs: one bar per queue, of many the longest, its classes stacked."""
+    depth = longest(depth, float)
+    queues = _from_below({queue for queue, _ in depth})
     figure = go.Figure()
     for service_class in text.CLASSES:
         values = [depth.get((queue, service_class), 0.0) for queue in queues]
@@ -201,12 +203,15 @@ def depth_bars(depth: Mapping[tuple[str, str], float], unit: str) -> Figure:
 
 def cause_bars(hours: Mapping[tuple[str, str], Labelled]) -> Figure:
     """
-    GPU-hours held by cause: one bar per line, its causes stacked in the order of `CAUSE_COLOURS`.
+    GPU-hours held by cause: one bar per line, of many the longest.
+
+    Its causes are stacked in the order of `CAUSE_COLOURS`.
 
     Args:
         hours: by line, for example a team, and cause.
     """
-    lines = sorted({line for line, _ in hours}, reverse=True)
+    hours = longest(hours, lambda bar: bar.length)
+    lines = _from_below({line for line, _ in hours})
     figure = go.Figure()
     for cause, colour in CAUSE_COLOURS.items():
         bars = [hours.get((line, cause), _NO_BAR) for line in lines]
@@ -266,6 +271,11 @@ def day_bars(hours: Mapping[tuple[str, str], float], unit: str) -> Figure:
     return figure
 
 
+def _from_below(lines: Iterable[str]) -> list[str]:
+    """In the order in which an axis takes them, so that the first by name is the uppermost."""
+    return sorted(lines, key=text.natural, reverse=True)
+
+
 def _unit_ticks(values: Iterable[float]) -> int | None:
     # Short axes would otherwise repeat whole numbers; None leaves longer ones to Plotly.
     return 1 if max(values, default=0) <= 10 else None
@@ -305,10 +315,10 @@ def wait_dots(dots: Sequence[WaitDot], targets: Mapping[str, float]) -> Figure:
     """
     Waits per line on a logarithmic axis: p50, p90 and p99, and the class's target as a bar.
 
-    A lower bound is drawn as a triangle that points to where the true value lies. Waits below
-    a second sit at the axis' left end.
+    The lines come in the order of their first dot. A lower bound is drawn as a triangle that points to where
+    the true value lies. Waits below a second sit at the axis' left end.
     """
-    lines = sorted({dot.line for dot in dots}, reverse=True)
+    lines = list(dict.fromkeys(dot.line for dot in dots))[::-1]
     figure = go.Figure()
     for quantile, symbol in _QUANTILE_SYMBOLS.items():
         exact = [dot for dot in dots if dot.quantile == quantile and not dot.lower_bound]

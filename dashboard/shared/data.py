@@ -3,7 +3,7 @@
 import json
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, TypeAlias
 from urllib.parse import quote
@@ -66,10 +66,20 @@ class Answer:
     coverage: float | None
     rows: tuple[Value, ...]
     hints: tuple[str, ...] = ()
+    # By names of labels and then their values: a page asks for each of thousands of rows.
+    _found: dict[frozenset[str], dict[tuple[str | None, ...], Value]] = field(
+        default_factory=dict, init=False, compare=False, repr=False
+    )
 
     def where(self, **labels: str) -> Value | None:
         """The first row with those labels."""
-        return next((r for r in self.rows if all(r.labels.get(k) == v for k, v in labels.items())), None)
+        names = frozenset(labels)
+        found = self._found.get(names)
+        if found is None:
+            found = self._found[names] = {}
+            for row in self.rows:
+                found.setdefault(tuple([row.labels.get(name) for name in names]), row)
+        return found.get(tuple([labels[name] for name in names]))
 
     def by(self, *labels: str) -> tuple[Value, ...]:
         """The rows that carry all of those labels; where nothing was observed there is none."""

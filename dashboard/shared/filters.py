@@ -1,12 +1,15 @@
 """Filters that live in the URL, so that a view is a link."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeVar
 from urllib.parse import urlencode
 
 import streamlit as st
 
 from analytics.folding import OTHERS
 from dashboard.shared import format as text
+
+Item = TypeVar("Item")
 
 WINDOWS = {"": "last 24 h", "1h": "last 1 h", "6h": "last 6 h", "7d": "last 7 d", "30d": "last 30 d"}
 REFRESHES = {"": "off", "15": "every 15 s", "60": "every 60 s"}
@@ -58,10 +61,10 @@ def options(known: Iterable[str], chosen: str) -> list[str]:
     """
     What a choice offers: all, what is known, and what the link names even if nobody knows it.
 
-    >>> options(["b", "a", ""], "z")
-    ['', 'a', 'b', 'z']
+    >>> options(["b10", "b9", ""], "z")
+    ['', 'b9', 'b10', 'z']
     """
-    return ["", *sorted({*known, chosen} - {""})]
+    return ["", *sorted({*known, chosen} - {""}, key=text.natural)]
 
 
 def states_asked(state: str) -> str:
@@ -85,7 +88,8 @@ def _write_url(name: str) -> None:
     else:
         st.query_params.pop(name, None)
     # Another filter is another list: it begins on its first page.
-    st.query_params.pop("page", None)
+    for param in [param for param in st.query_params if param.startswith("page")]:
+        st.query_params.pop(param)
 
 
 def _select(
@@ -124,28 +128,43 @@ def fixed(label: str, name: str, shown: Mapping[str, str], *, help_text: str | N
     return _select(label, name, offered, shown, help_text)
 
 
-def page_number() -> int:
+def page_number(param: str = "page") -> int:
     """
-    The page of a list that the address names.
+    The page of a list that the address names, by a parameter that begins with `page`.
 
     Anything but a positive number is the first page.
     """
-    text_of_page = from_url("page")
+    text_of_page = from_url(param)
     return int(text_of_page) if text_of_page.isascii() and text_of_page.isdigit() and int(text_of_page) else 1
 
 
-def _turn_page(key: str) -> None:
-    st.query_params["page"] = str(st.session_state[key])
+def _turn_page(key: str, param: str) -> None:
+    st.query_params[param] = str(st.session_state[key])
 
 
-def pages(number_of_pages: int) -> None:
-    """The row of page numbers below a list."""
+def pages(number_of_pages: int, param: str = "page") -> None:
+    """The row of page numbers below a list; `param` as of `page_number`."""
     if number_of_pages > 1:
-        shown = min(page_number(), number_of_pages)
+        shown = min(page_number(param), number_of_pages)
         # The address is the truth: another page is another widget, that begins there. One whose state
         # was written would be warned of, for it has a default.
-        key = _key(f"page-{shown}")
-        st.pagination(number_of_pages, default=shown, key=key, on_change=_turn_page, args=(key,))
+        key = _key(f"{param}-{shown}")
+        st.pagination(number_of_pages, default=shown, key=key, on_change=_turn_page, args=(key, param))
+
+
+def paged(items: Sequence[Item], size: int, param: str) -> Sequence[Item]:
+    """The items of the page that the address names; of one that does not exist those of the last."""
+    first = (min(page_number(param), max(1, -(-len(items) // size))) - 1) * size
+    return items[first : first + size]
+
+
+def pages_of(items: Sequence[object], size: int, param: str, what: str) -> None:
+    """Which of the items are shown, and the row of page numbers, below a list that has several pages."""
+    number = -(-len(items) // size)
+    if number > 1:
+        first = (min(page_number(param), number) - 1) * size + 1
+        st.caption(f"{first:,} to {min(first + size - 1, len(items)):,} of {text.count(len(items), what)}")
+        pages(number, param)
 
 
 def service_class(name: str = "class") -> str:

@@ -1,5 +1,6 @@
-"""Numbers and instants as people read them. Rounding happens here and nowhere before."""
+"""Numbers, instants and names as people read them. Rounding happens here and nowhere before."""
 
+import re
 from datetime import UTC, datetime
 
 _MINUTE = 60
@@ -9,6 +10,7 @@ _SECONDS_UNTIL = 10 * _MINUTE
 _DAYS_FROM = 2 * _DAY
 _LEAST_HOURS = 0.01
 _LEAST_SHARE = 0.005
+_DIGITS = re.compile(r"([0-9]+)")
 UNDEFINED = "–"
 NOT_KNOWN = "not known"
 # Stands for the empty queue, on the page and in its address; no queue can have such a name.
@@ -207,6 +209,25 @@ def count(number: int, singular: str, plural: str = "") -> str:
     ('1 preemption', '1,234 workloads')
     """
     return f"{number:,} {singular if number == 1 else plural or singular + 's'}"
+
+
+def natural(*names: str) -> tuple[object, ...]:
+    """
+    The key by which people order names: a number in them by its value.
+
+    >>> sorted(["gpu-10", "gpu-9", "gpu-09a", "cpu"], key=natural)
+    ['cpu', 'gpu-9', 'gpu-09a', 'gpu-10']
+    """
+    return tuple(_in_parts(name) for name in names), names
+
+
+def _in_parts(name: str) -> tuple[str | tuple[int, str], ...]:
+    # Words and numbers take turns, so that each is compared with its like. How long a number is tells more
+    # than what it begins with.
+    parts = _DIGITS.split(name)
+    numbers = (digits.lstrip("0") for digits in parts[1::2])
+    keys = [(len(number), number) for number in numbers]
+    return tuple(key for pair in zip(parts[::2], [*keys, (0, "")], strict=True) for key in pair)
 
 
 def class_name(service_class: str) -> str:

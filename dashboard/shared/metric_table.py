@@ -89,7 +89,7 @@ def show(  # noqa: PLR0913 - a table has that many parts, all named
         for one in shown
         if _key(one) in known
     ]
-    tables.show([*heads, *columns], [rows[line] for line in sorted(rows)], caption=title)
+    tables.show([*heads, *columns], [rows[line] for line in sorted(rows, key=_order)], caption=title)
     frame.freshness(answers.values())
 
 
@@ -107,6 +107,10 @@ def _rows(
             cells[_key(one)] = Cell(shown=row.shown(one.unit or answer.unit), note=row.undefined_because)
     blank: dict[str, Cell | str] = {_key(one): text.UNDEFINED for one in shown}
     return {line: blank | cells for line, cells in rows.items()}
+
+
+def _order(line: tuple[str, ...]) -> tuple[object, ...]:
+    return text.natural(*line)
 
 
 def _tells(cell: Cell | str) -> bool:

@@ -1,6 +1,6 @@
 """Nodes as cards: who holds their GPUs, and what cannot be given out. Every value is escaped."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 
@@ -8,7 +8,7 @@ import streamlit as st
 
 from dashboard.shared import format as text
 
-# Paul Tol's muted scheme, safe for colour-blind eyes; teams beyond these share the last.
+# Paul Tol's muted scheme, safe for colour-blind eyes; teams beyond these share one more.
 _TEAM_COLOURS = (
     "#332288",
     "#88CCEE",
@@ -20,7 +20,7 @@ _TEAM_COLOURS = (
     "#882255",
     "#AA4499",
 )
-_OTHER_TEAMS = "#7A7A7A"
+OTHER_COLOUR = "#7A7A7A"
 _HATCH = "repeating-linear-gradient(45deg,{0} 0 3px,transparent 3px 6px)"
 # What is not held by a team; the words beside the colour say the same.
 UNHELD = {
@@ -55,24 +55,41 @@ class Node:
     notes: tuple[str, ...] = ()
 
 
-def colours(teams: Iterable[str]) -> dict[str, str]:
+def colours(amounts: Mapping[str, float]) -> dict[str, str]:
     """
     A colour for each team, in the order of their names, so that a team keeps it between reloads.
 
-    >>> colours(["nlp", "ads"])["ads"]
-    '#332288'
+    Where there are more teams than colours, those with the largest amounts have one each.
+
+    >>> colours({"nlp": 8.0, "ads": 1.0})
+    {'ads': '#332288', 'nlp': '#88CCEE'}
     """
-    names = sorted(set(teams))
-    return {
-        name: _TEAM_COLOURS[place] if place < len(_TEAM_COLOURS) else _OTHER_TEAMS
-        for place, name in enumerate(names)
-    }
+    names = sorted(amounts, key=lambda name: (-amounts[name], text.natural(name)))[: len(_TEAM_COLOURS)]
+    return dict(zip(sorted(names, key=text.natural), _TEAM_COLOURS, strict=False))
 
 
-def show(nodes: Sequence[Node]) -> None:
-    """Draw the legend, and the nodes model by model."""
-    of_team = colours(team for node in nodes for team in node.held)
-    st.html(_legend(of_team, {kind for node in nodes for kind, count in node.unheld.items() if count}))
+def others(amounts: Mapping[str, float], of_team: Mapping[str, str]) -> str:
+    """
+    What the teams without a colour of their own are called together; empty without any.
+
+    >>> others({"nlp": 8.0, "ads": 1.0}, {"nlp": "#332288"})
+    '1 other team'
+    """
+    number = len(amounts.keys() - of_team.keys())
+    return text.count(number, "other team") if number else ""
+
+
+def show(nodes: Sequence[Node], held: Mapping[str, float]) -> None:
+    """
+    Draw the legend, and the nodes model by model.
+
+    Args:
+        nodes: those of a page.
+        held: GPUs by team, on all nodes, so that a team has one colour on all pages.
+    """
+    of_team = colours(held)
+    shown = of_team | ({rest: OTHER_COLOUR} if (rest := others(held, of_team)) else {})
+    st.html(_legend(shown, {kind for node in nodes for kind, count in node.unheld.items() if count}))
     for model in dict.fromkeys(node.model for node in nodes):
         cards = "".join(_card(node, of_team) for node in nodes if node.model == model)
         st.html(
@@ -93,7 +110,10 @@ def _legend(of_team: Mapping[str, str], kinds: set[str]) -> str:
 
 
 def _card(node: Node, of_team: Mapping[str, str]) -> str:
-    parts = [(f"held by {team}", count, f"background:{of_team[team]}") for team, count in node.held.items()]
+    parts = [
+        (f"held by {team}", count, f"background:{of_team.get(team, OTHER_COLOUR)}")
+        for team, count in node.held.items()
+    ]
     parts += [(MEANINGS[kind], node.unheld.get(kind, 0.0), style) for kind, style in UNHELD.items()]
     shown = [(words, count, style) for words, count, style in parts if count > 0]
     strip = "".join(

@@ -47,12 +47,17 @@ def teams(statement: dict[str, Json]) -> None:
             else []
         ),
     ]
-    whole = [{"team": "All", **statement["total"]}]
+    whole = {"team": "All", **statement["total"]}
     # Who only has quota is charged nothing, and stands with what was lent and borrowed.
     charged = [row for row in statement["rows"] if _counts(row)]
-    charged.sort(key=lambda row: row["team"] in COMMON)
+    charged.sort(key=lambda row: (row["team"] in COMMON, text.natural(row["team"])))
     st.subheader(f"Teams, {statement['month']}", anchor=False)
-    tables.show(columns, [_row(row, no_cause) for row in [*charged, *whole]], caption="teams and their cost")
+    tables.show(
+        columns,
+        [_row(row, no_cause) for row in charged],
+        caption="teams and their cost",
+        foot=[_row(whole, no_cause)],
+    )
 
 
 def invoice(statement: dict[str, Json]) -> None:
@@ -105,6 +110,7 @@ def quotas(statement: dict[str, Json]) -> None:
     """What each team lent, borrowed and left unused, and whether lent is what was borrowed."""
     st.subheader("Quota lent, borrowed and left unused", anchor=False)
     rows = [row for row in statement["rows"] if row["lent_gpu_hours"] is not None]
+    rows.sort(key=lambda row: text.natural(row["team"]))
     if not rows:
         st.caption(f"Not known: {statement['no_commitment_because']}.")
         return
@@ -116,16 +122,13 @@ def quotas(statement: dict[str, Json]) -> None:
         if currency:
             worth = f"{title}, worth {currency}"
             columns.append(Column(key=f"{name}_cost", title=worth, number=True, help=HELP["worth"]))
-    tables.show(
-        columns,
-        [
-            {"team": COMMON.get(row["team"], row["team"])}
-            | {name: hours(row[f"{name}_gpu_hours"]) for name, _ in NOTES}
-            | {f"{name}_cost": amount(row[f"{name}_cost"]) for name, _ in NOTES}
-            for row in [*rows, {"team": "All", **statement["total"]}]
-        ],
-        caption="quota lent, borrowed and left unused",
-    )
+    *lines, whole = [
+        {"team": COMMON.get(row["team"], row["team"])}
+        | {name: hours(row[f"{name}_gpu_hours"]) for name, _ in NOTES}
+        | {f"{name}_cost": amount(row[f"{name}_cost"]) for name, _ in NOTES}
+        for row in [*rows, {"team": "All", **statement["total"]}]
+    ]
+    tables.show(columns, lines, caption="quota lent, borrowed and left unused", foot=[whole])
     from_nobody = statement["from_unassigned_gpu_hours"]
     if from_nobody is not None:
         total = statement["total"]

@@ -1,13 +1,21 @@
-"""Tables as HTML: real text and links, the same in light and dark. Every value is escaped."""
+"""
+Tables as HTML: real text and links, the same in light and dark. Every value is escaped.
 
+A long one comes in pages, for a cluster may have hundreds of queues and thousands of nodes.
+"""
+
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
 import streamlit as st
 
+from dashboard.shared import filters
 from dashboard.shared.charts import STATE_COLOURS, STATE_MEANINGS
 
+ROWS_SHOWN = 50
+_NO_LETTERS = re.compile(r"[^a-z0-9]+")
 _LINE = "border-bottom:1px solid rgba(128,128,128,.25);padding:.35rem .75rem .35rem 0;"
 # Readable on white and on black.
 _LINK = "color:#1F7DC2;text-decoration:underline rgba(31,125,194,.35);text-underline-offset:.2em"
@@ -79,6 +87,24 @@ def html(columns: Sequence[Column], rows: Iterable[Mapping[str, Cell | str]], *,
     )
 
 
-def show(columns: Sequence[Column], rows: Iterable[Mapping[str, Cell | str]], *, caption: str) -> None:
-    """Draw the table."""
-    st.html(html(columns, rows, caption=caption))
+def show(
+    columns: Sequence[Column],
+    rows: Iterable[Mapping[str, Cell | str]],
+    *,
+    caption: str,
+    foot: Sequence[Mapping[str, Cell | str]] = (),
+) -> None:
+    """
+    Draw the table, or one page of it.
+
+    Args:
+        columns: from left to right.
+        rows: from top to bottom.
+        caption: for screen readers; another one for each table of a page of ours.
+        foot: rows that end every page, such as a sum.
+    """
+    listed = list(rows)
+    param = f"page-{_NO_LETTERS.sub('-', caption.lower()).strip('-')}"
+    shown = filters.paged(listed, ROWS_SHOWN, param)
+    st.html(html(columns, [*shown, *foot], caption=caption))
+    filters.pages_of(listed, ROWS_SHOWN, param, "row")

@@ -26,7 +26,9 @@ def show(registry: dict[str, MetricInfo], asked: Mapping[str, str]) -> None:
     window = filters.window_name(answer.window)
     st.subheader(f"What is waited for, {window}", anchor=False, help=frame.help_of(registry, METRIC))
     st.caption(f"Of {sum(hours.values()):,.1f} hours waited: {most(hours)}.")
-    queues = sorted({queue for queue, _ in hours}, key=lambda queue: -_total(hours, queue))
+    queues = sorted(
+        {queue for queue, _ in hours}, key=lambda queue: (-_total(hours, queue), text.natural(queue))
+    )
     columns = (
         Column(key="queue", title="Queue"),
         Column(key="hours", title="Hours waited", number=True),

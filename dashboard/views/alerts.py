@@ -86,7 +86,7 @@ def _draw() -> None:
 
 def verdict(firing: list[dict[str, Json]], pending: list[dict[str, Json]]) -> str:
     """What there is to know, in a sentence."""
-    waiting = f" {text.count(len(pending), 'more')} may follow." if pending else ""
+    waiting = f" {len(pending):,} more may follow." if pending else ""
     if not firing:
         return f"No alert fires.{waiting}"
     critical = sum(row["severity"] == "critical" for row in firing)
@@ -98,7 +98,7 @@ def verdict(firing: list[dict[str, Json]], pending: list[dict[str, Json]]) -> st
         f" {quiet} of them {'is' if quiet == 1 else 'are'} not told, as another one says it." if quiet else ""
     )
     fires = "alert fires" if len(firing) == 1 else "alerts fire"
-    return f"{len(firing)} {fires}{urgent}.{said}{kept}{waiting}"
+    return f"{len(firing):,} {fires}{urgent}.{said}{kept}{waiting}"
 
 
 def _history(resolved: list[dict[str, Json]], window: str) -> None:

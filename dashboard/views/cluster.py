@@ -40,7 +40,8 @@ COLUMNS = {
 # What cannot hide behind its neighbour: more than none of it is worth a look.
 WARNED = ("fragmented_gpus", "unhealthy_gpus", "overcommitted_gpus")
 ACTIVITY = "gpu_activity_ratio"
-NODES_SHOWN = 200
+NODES_SHOWN = 100
+NODE_PAGE = "page-nodes"
 CHANGES = (
     *(
         Shown(metric="node_changes_nodes", title=f"{change.capitalize()} a day", where={"change": change})
@@ -139,7 +140,7 @@ def _verdict(answers: Mapping[str, Answer]) -> None:
 
 
 def _models(registry: dict[str, MetricInfo], answers: Mapping[str, Answer]) -> None:
-    several = len({row.labels["cluster"] for row in answers["capacity_gpus"].by(*POOL)}) > 1
+    several = len({row.labels["cluster"] for answer in answers.values() for row in answer.by(*POOL)}) > 1
     columns = [
         *([Column(key="cluster", title="Cluster")] if several else []),
         Column(key="gpu_model", title="GPU model"),
@@ -148,7 +149,11 @@ def _models(registry: dict[str, MetricInfo], answers: Mapping[str, Answer]) -> N
             for name, title in COLUMNS.items()
         ),
     ]
-    lines = sorted({tuple(row.labels[name] for name in POOL) for row in answers["capacity_gpus"].by(*POOL)})
+    # Where nodes do not tell their model, what is held of them may still be known by one.
+    lines = sorted(
+        {tuple(row.labels[name] for name in POOL) for answer in answers.values() for row in answer.by(*POOL)},
+        key=lambda line: text.natural(*line),
+    )
     rows: list[dict[str, Cell | str]] = []
     for line in lines:
         labels = dict(zip(POOL, line, strict=True))
@@ -214,16 +219,19 @@ def _nodes(asked: dict[str, str]) -> None:
     activity = _activity(asked)
     known = sorted(
         answers["capacity_gpus"].by(*NODE),
-        key=lambda row: (row.labels["gpu_model"], row.labels["cluster"], row.labels["node"]),
+        key=lambda row: text.natural(*(row.labels[name] for name in ("gpu_model", "cluster", "node"))),
     )
     of_team: dict[tuple[str, str], dict[str, float]] = {}
+    whole: dict[str, float] = {}
     for row in held.by(*NODE, "team"):
         if row.value:
             teams = of_team.setdefault((row.labels["cluster"], row.labels["node"]), {})
-            teams[row.labels["team"] or "(no team)"] = row.value
+            team = row.labels["team"] or "(no team)"
+            teams[team] = row.value
+            whole[team] = whole.get(team, 0.0) + row.value
     st.subheader("Nodes, now", anchor=False)
     nodes = []
-    for row in known[:NODES_SHOWN]:
+    for row in filters.paged(known, NODES_SHOWN, NODE_PAGE):
         place = {name: row.labels[name] for name in ("cluster", "node")}
         found = {name: answer.where(**place) for name, answer in answers.items()}
         amounts = {name: (value.value or 0.0) if value else 0.0 for name, value in found.items()}
@@ -247,9 +255,8 @@ def _nodes(asked: dict[str, str]) -> None:
                 ),
             )
         )
-    node_grid.show(nodes)
-    if len(known) > NODES_SHOWN:
-        st.caption(f"{NODES_SHOWN} of {text.count(len(known), 'node')}: choose a model to see the others.")
+    node_grid.show(nodes, whole)
+    filters.pages_of(known, NODES_SHOWN, NODE_PAGE, "node")
     frame.freshness([*answers.values(), held])
 
 

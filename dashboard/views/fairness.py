@@ -62,7 +62,8 @@ def _draw() -> None:
             for answer in states.values()
             for row in answer.by(*BY)
             if row.value and pool in {"", row.labels["pool"]}
-        }
+        },
+        key=lambda line: text.natural(*line),
     )
     if not lines:
         st.info(
@@ -193,7 +194,7 @@ def _pool_table(
         _row(states, dict(zip(BY, line, strict=True))) | {"team": teams.get(line, NOBODY_YET)}
         for line in lines
     ]
-    tables.show(columns, rows, caption=f"holders of quota in pool {lines[0][1]}")
+    tables.show(columns, rows, caption=f"holders of quota in pool {lines[0][1]}, {lines[0][0]}")
 
 
 def _loans(states: Mapping[str, Answer], unassigned: Answer, lines: Sequence[tuple[str, ...]]) -> None:

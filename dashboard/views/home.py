@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from dashboard.shared import charts, data, filters, frame, jobs_table, verdict
+from dashboard.shared import charts, data, filters, frame, jobs_table, longest, verdict
 from dashboard.shared import format as text
 from dashboard.shared.data import Answer, MetricInfo, Value
 
@@ -189,6 +189,8 @@ def _depth(registry: dict[str, MetricInfo], depth: Answer) -> None:
         config=charts.CONFIG,
         alt="Waiting workloads per queue, stacked by class",
     )
+    if shortened := longest.note(counted, "queue"):
+        st.caption(shortened)
     frame.freshness([depth])
     st.page_link("views/queues.py", label="Waits and targets per queue")
 

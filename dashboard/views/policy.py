@@ -213,7 +213,7 @@ def _lint(registry: dict[str, MetricInfo], asked: dict[str, str]) -> None:
         return
     observed = list(dict.fromkeys(row.labels["rule"] for row in rows if row.value is not None))
     unseen = {row.labels["rule"]: row.undefined_because for row in rows if row.value is None}
-    teams = sorted({row.labels["team"] for row in rows})
+    teams = sorted({row.labels["team"] for row in rows}, key=text.natural)
     counted = {
         (row.labels["team"] or NO_SUCH_TEAM, row.labels["rule"]): row.value for row in rows if row.value
     }

@@ -9,6 +9,7 @@ from dashboard.shared import (
     data,
     filters,
     frame,
+    longest,
     metric_table,
     report_tables,
     tables,
@@ -30,6 +31,8 @@ NAMES = {
     "starving": "starvation_index_seconds",
     "past": "past_target_workloads",
 }
+WORST, NAMES_FIRST = "", "name"
+ORDERS = {WORST: "worst first", NAMES_FIRST: "by name"}
 _P99 = {"quantile": "0.99", "estimator": "censored"}
 WAYS = (
     *(
@@ -80,7 +83,10 @@ def _draw() -> None:
     asked = _filters()
     answers = {key: data.metric(name, by=BY, asked=asked) for key, name in NAMES.items()}
     targets = data.metric("wait_target_seconds", by=("service_class",), asked=filters.asked())
-    lines = sorted({_line(row) for answer in answers.values() for row in answer.by(*BY)})
+    lines = sorted(
+        {_line(row) for answer in answers.values() for row in answer.by(*BY)},
+        key=lambda line: text.natural(*line),
+    )
     if not lines:
         st.info(
             f"No workload waited here, {filters.window_name(answers['wait'].window)}. "
@@ -89,11 +95,13 @@ def _draw() -> None:
         frame.freshness(answers.values())
         return
     promised = {row.labels["service_class"]: row.value for row in targets.by("service_class") if row.value}
+    if filters.from_url("order") == WORST:
+        lines.sort(key=lambda line: _trouble(answers, line, promised), reverse=True)
     _stalled(registry, asked)
     _table(registry, answers, lines, promised)
     windowed = asked | {"window": answers["wait"].window}
     wait_reasons.show(registry, windowed)
-    _charts(registry, answers, promised)
+    _charts(registry, answers, lines, promised)
     _more(registry, windowed)
     for report, title in (
         ("why", "reasons for waiting"),
@@ -148,7 +156,7 @@ def _filters() -> dict[str, str]:
     known = data.metric("queue_depth_workloads", by=("cluster", "queue"), asked=filters.asked())
     waited = data.metric("queue_wait_seconds", by=("cluster", "queue"), asked=filters.asked())
     rows = (*known.by("cluster", "queue"), *waited.by("cluster", "queue"))
-    columns = st.columns([3, 2, 2, 2, 2])
+    columns = st.columns([3, 2, 2, 2, 2, 2])
     with columns[0]:
         queue = filters.choice("Queue", "queue", [row.labels["queue"] or text.NO_QUEUE for row in rows])
     with columns[1]:
@@ -158,6 +166,8 @@ def _filters() -> dict[str, str]:
     with columns[3]:
         window = filters.window()
     with columns[4]:
+        filters.fixed("Order", "order", ORDERS)
+    with columns[5]:
         frame.auto_refresh()
     return filters.asked(queue=queue, cluster=cluster, service_class=service_class, window=window)
 
@@ -172,6 +182,19 @@ def _several_clusters(answers: dict[str, Answer]) -> bool:
 
 def _named(line: tuple[str, ...]) -> dict[str, str]:
     return dict(zip(BY, line, strict=True))
+
+
+def _trouble(
+    answers: dict[str, Answer], line: tuple[str, ...], promised: dict[str, float]
+) -> tuple[float, float, float]:
+    """How many wait past the target, how far past it the longest wait lies, and how many wait."""
+
+    def value(key: str) -> float:
+        row = answers[key].where(**_named(line))
+        return (row.value if row else None) or 0.0
+
+    target = promised.get(line[-1])
+    return value("past"), value("starving") / target if target else 0.0, value("depth")
 
 
 def _table(
@@ -252,7 +275,12 @@ def _row(
     }
 
 
-def _charts(registry: dict[str, MetricInfo], answers: dict[str, Answer], promised: dict[str, float]) -> None:
+def _charts(
+    registry: dict[str, MetricInfo],
+    answers: dict[str, Answer],
+    lines: list[tuple[str, ...]],
+    promised: dict[str, float],
+) -> None:
     several = _several_clusters(answers)
 
     def queue_of(row: Value) -> str:
@@ -260,17 +288,19 @@ def _charts(registry: dict[str, MetricInfo], answers: dict[str, Answer], promise
         queue = row.labels["queue"] or text.NO_QUEUE
         return f"{queue} · {row.labels['cluster']}" if several else queue
 
-    dots = [
-        WaitDot(
-            line=" · ".join((queue_of(row), text.class_name(row.labels["service_class"]))),
-            quantile=row.labels["quantile"],
-            service_class=row.labels["service_class"],
-            seconds=row.value,
-            lower_bound=row.lower_bound,
-        )
-        for row in answers["wait"].by(*BY, "quantile")
-        if row.value is not None and row.labels["estimator"] == "censored"
-    ]
+    waits: dict[tuple[str, ...], list[WaitDot]] = {}
+    for row in answers["wait"].by(*BY, "quantile"):
+        if row.value is not None and row.labels["estimator"] == "censored":
+            dot = WaitDot(
+                line=" · ".join((queue_of(row), text.class_name(row.labels["service_class"]))),
+                quantile=row.labels["quantile"],
+                service_class=row.labels["service_class"],
+                seconds=row.value,
+                lower_bound=row.lower_bound,
+            )
+            waits.setdefault(_line(row), []).append(dot)
+    waited = [line for line in lines if line in waits]
+    dots = [dot for line in waited[: longest.LINES_SHOWN] for dot in waits[line]]
     if dots:
         window = filters.window_name(answers["wait"].window)
         st.subheader(
@@ -283,6 +313,8 @@ def _charts(registry: dict[str, MetricInfo], answers: dict[str, Answer], promise
             config=charts.CONFIG,
             alt="p50, p90 and p99 of the queue wait per queue and class, with the target",
         )
+        if len(waited) > longest.LINES_SHOWN:
+            st.caption(f"The first {longest.LINES_SHOWN} of the {len(waited):,} lines of the table.")
     counted = {
         (queue_of(row), row.labels["service_class"]): row.value
         for row in answers["gpus"].by(*BY)
@@ -297,6 +329,8 @@ def _charts(registry: dict[str, MetricInfo], answers: dict[str, Answer], promise
             config=charts.CONFIG,
             alt="GPUs asked per queue, stacked by class",
         )
+        if shortened := longest.note(counted, "queue"):
+            st.caption(shortened)
 
 
 if __name__ == "__main__":

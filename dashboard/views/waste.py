@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
-from dashboard.shared import charts, data, filters, frame, metric_table, report_tables, tables
+from dashboard.shared import charts, data, filters, frame, longest, metric_table, report_tables, tables
 from dashboard.shared import format as text
 from dashboard.shared.charts import Labelled
 from dashboard.shared.data import Answer, MetricInfo, Value
@@ -64,7 +64,10 @@ def _draw() -> None:
     _teams(registry, answers, causes)
     frame.freshness([*answers.values(), causes])
     st.subheader("What held GPU-time was for", anchor=False)
-    st.plotly_chart(charts.cause_bars(hours_by(causes)), config=charts.CONFIG)
+    hours = hours_by(causes)
+    st.plotly_chart(charts.cause_bars(hours), config=charts.CONFIG)
+    if shortened := longest.note(hours, "team"):
+        st.caption(f"{shortened} The table has all.")
     _meanings(causes)
     _users(registry, asked)
     metric_table.show(
@@ -213,7 +216,7 @@ def _teams(registry: dict[str, MetricInfo], answers: dict[str, Answer], causes: 
 
 
 def _by_waste(rows: Sequence[Value]) -> list[Value]:
-    return sorted(rows, key=lambda row: (-(row.value or 0.0), *row.labels.values()))
+    return sorted(rows, key=lambda row: (-(row.value or 0.0), text.natural(*row.labels.values())))
 
 
 def _team(answers: dict[str, Answer], causes: Answer, team: str) -> dict[str, Cell | str]:
