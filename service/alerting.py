@@ -30,6 +30,7 @@ from alerts.wording import Links
 from domain.errors import StoreError
 from domain.metric import Measurement, Sample
 from domain.window import MS_PER_SECOND, Clock
+from domain.words import count
 from service import alert_rows
 from service.alerting_settings import AlertingSettings
 from service.announcing import announcers, rhythm_of
@@ -286,8 +287,8 @@ class Alerting:
             names = ", ".join(sorted(set(kept_on)))
             self._answers.alarms.sound(
                 _NO_DATA,
-                f"{len(kept_on)} alerts ({names}) fire on, though what they rest on is not known now; the"
-                " page Alerts says why",
+                f"{count(len(kept_on), 'alert')} ({names}) still firing, though what that rests on is not"
+                " known now; the page Alerts says why",
             )
         else:
             self._answers.alarms.end(_NO_DATA)

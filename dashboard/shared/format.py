@@ -3,6 +3,8 @@
 import re
 from datetime import UTC, datetime
 
+from domain import words as _words
+
 _MINUTE = 60
 _HOUR = 3600
 _DAY = 86_400
@@ -11,6 +13,7 @@ _DAYS_FROM = 2 * _DAY
 _LEAST_HOURS = 0.01
 _LEAST_SHARE = 0.005
 _DIGITS = re.compile(r"([0-9]+)")
+count = _words.count
 UNDEFINED = "–"
 NOT_KNOWN = "not known"
 # Stands for the empty queue, on the page and in its address; no queue can have such a name.
@@ -199,16 +202,6 @@ def age(at: datetime, now: datetime) -> str:
     shown = at.astimezone(UTC).strftime("%H:%M:%S UTC") if same_day else instant(at)
     seconds = (now - at).total_seconds()
     return f"as of {shown}, {duration(max(0.0, round(seconds)))} ago"
-
-
-def count(number: int, singular: str, plural: str = "") -> str:
-    """
-    A number with its noun.
-
-    >>> count(1, "preemption"), count(1234, "workload")
-    ('1 preemption', '1,234 workloads')
-    """
-    return f"{number:,} {singular if number == 1 else plural or singular + 's'}"
 
 
 def natural(*names: str) -> tuple[object, ...]:

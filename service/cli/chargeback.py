@@ -14,6 +14,7 @@ from api.answers import Question, Record
 from api.parameters import nearest
 from domain.errors import UsageError
 from domain.observed import coverage_words
+from domain.words import count
 from service import words
 from service.cli import options
 from service.cli.chargeback_close import close
@@ -231,7 +232,8 @@ def _remark_on(document: Record) -> None:
         if document[f"no_{name}_because"]:
             remark(f"no {what}: {document[f'no_{name}_because']}")
     if document["unknown"]:
-        remark(f"{len(document['unknown'])} stretches on nodes are not known: figures are lower bounds there")
+        unknown = count(len(document["unknown"]), "stretch of a node is", "stretches of nodes are")
+        remark(f"{unknown} not known: figures are lower bounds there")
 
 
 def _invoice(document: Record) -> str:

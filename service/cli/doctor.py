@@ -17,6 +17,7 @@ from domain.errors import DataError, ProductError
 from domain.facts import ObjectKind
 from domain.gpu_sample import GPU_METRICS
 from domain.window import SystemClock
+from domain.words import count
 from service import words
 from service.cli import doctor_clusters
 from service.cli.finding import Finding, Verdict
@@ -66,7 +67,8 @@ def doctor(*, config: Config = None, data_dir: DataDir = None) -> None:
             typer.echo(f"{'':<8} -> {finding.remedy}")
     wrong = [finding for finding in findings if finding.verdict is Verdict.WRONG]
     if wrong:
-        message = f"{len(wrong)} of {len(findings)} findings are wrong; the first: {wrong[0].text}"
+        are = "is" if len(wrong) == 1 else "are"
+        message = f"{len(wrong)} of {count(len(findings), 'finding')} {are} wrong; the first: {wrong[0].text}"
         raise DataError(message)
 
 
@@ -202,7 +204,9 @@ def source_findings(rows: list[dict[str, Any]], settings: Settings) -> Iterator[
     failing = [row for row in rows if row["last_error"] and row["state"] != SourceState.NOT_INSTALLED]
     read = [row for row in rows if row["seen_at"]]
     yield Finding(
-        Verdict.OK, f"{len(read)} sources of {len({row['cluster'] for row in read})} clusters were read"
+        Verdict.OK,
+        f"{count(len(read), 'source')} of {count(len({row['cluster'] for row in read}), 'cluster')} "
+        f"{'was' if len(read) == 1 else 'were'} read",
     )
     yield from _failing(failing)
     for row in gaps[:_SHOWN]:

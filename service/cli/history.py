@@ -10,6 +10,7 @@ import typer
 
 from domain.errors import StoreError, UsageError
 from domain.window import SystemClock, format_instant, parse_duration, parse_instant
+from domain.words import count
 from service.cli import job_imports, state_imports
 from service.cli.options import Config, DataDir, Given
 from service.cli.output import remark
@@ -241,13 +242,13 @@ def books_opened(given: Given) -> "Iterator[tuple[Store, Books]]":
 
 
 def _print_taken(cluster: str, taken: "Taken", anew: int) -> None:
-    failed = f"; {taken.failed:,} scrapes had failed" if taken.failed else ""
+    failed = f"; {count(taken.failed, 'scrape')} had failed" if taken.failed else ""
     typer.echo(
-        f"{cluster}: {taken.read:,} GPU samples read, {taken.new:,} of them new{failed};"
-        f" {anew:,} workloads with new activity"
+        f"{cluster}: {count(taken.read, 'GPU sample')} read, {taken.new:,} of them new{failed};"
+        f" {count(anew, 'workload')} with new activity"
     )
-    for cause, count in sorted(taken.set_aside.items()):
-        typer.echo(f"  set aside {count:,}: {cause}")
+    for cause, times in sorted(taken.set_aside.items()):
+        typer.echo(f"  set aside {times:,}: {cause}")
 
 
 def _print_silences(silences: list[tuple[int, int]]) -> None:
@@ -259,12 +260,12 @@ def _print_silences(silences: list[tuple[int, int]]) -> None:
 
 def _print(cluster: str, summary: "ImportSummary", recut: int) -> None:
     typer.echo(
-        f"{cluster}: {summary.lines:,} lines read in {summary.seconds:.1f} s;"
-        f" {summary.transitions:,} transitions, {summary.descriptions:,} descriptions and"
-        f" {summary.events:,} events new; {recut:,} workloads cut anew"
+        f"{cluster}: {count(summary.lines, 'line')} read in {summary.seconds:.1f} s;"
+        f" {count(summary.transitions, 'transition')}, {count(summary.descriptions, 'description')} and"
+        f" {count(summary.events, 'event')} new; {count(recut, 'workload')} cut anew"
     )
-    for cause, count in sorted(summary.set_aside.items()):
-        typer.echo(f"  set aside {count:,}: {cause}")
+    for cause, times in sorted(summary.set_aside.items()):
+        typer.echo(f"  set aside {times:,}: {cause}")
     for stream, why in sorted(summary.not_read.items()):
         typer.echo(f"  not read {stream}: {why}")
 

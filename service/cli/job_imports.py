@@ -9,6 +9,7 @@ import typer
 
 from domain.errors import DataError, UsageError
 from domain.window import SystemClock, parse_instant
+from domain.words import count
 from service.cli.options import Config, DataDir, Given
 from service.cli.output import field, remark, table
 
@@ -221,11 +222,12 @@ def fail_if(open_totals: Sequence[str], cut: Sequence[str]) -> None:
 
 def _print(summary: "Summary", note: str) -> None:
     typer.echo(
-        f"{summary.name}: {summary.lines:,} records; {summary.job_lines:,} tell of {summary.jobs:,} stays of"
-        f" jobs, {summary.part_lines:,} are parts of them, {summary.aside.total():,} were set aside; {note}"
+        f"{summary.name}: {count(summary.lines, 'record')}; {summary.job_lines:,} tell of"
+        f" {count(summary.jobs, 'stay')} of jobs, {summary.part_lines:,} are parts of them,"
+        f" {summary.aside.total():,} were set aside; {note}"
     )
-    for cause, count in sorted(summary.aside.items()):
-        typer.echo(f"  set aside {count:,}: {cause}")
+    for cause, times in sorted(summary.aside.items()):
+        typer.echo(f"  set aside {times:,}: {cause}")
     if summary.may_be_later:
         typer.echo(
             f"  {summary.may_be_later:,} stays have stamps in an hour that the clock shows twice, and were"
@@ -234,8 +236,8 @@ def _print(summary: "Summary", note: str) -> None:
         )
     for name, one in summary.clusters.items():
         typer.echo(
-            f"{name}: {one.new:,} stays new, {one.updated:,} brought up to date, {one.known:,} known;"
-            f" {one.facts:,} facts"
+            f"{name}: {count(one.new, 'stay')} new, {one.updated:,} brought up to date, {one.known:,} known;"
+            f" {count(one.facts, 'fact')}"
         )
         if one.closing is not None:
             _print_closing(one.closing, name, is_cut=summary.is_cut)

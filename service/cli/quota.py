@@ -9,6 +9,7 @@ import typer
 
 from api.answers import Record
 from domain.errors import StoreError, UsageError
+from domain.words import count
 from service import words
 from service.cli import options
 from service.cli.options import AsOf, Cluster, Config, DataDir, Given, Output
@@ -89,7 +90,8 @@ def list_proposals(
         rows = [{name: value for name, value in row.items() if not isinstance(value, dict)} for row in rows]
     write(document | {"rows": rows, "total": len(rows)}, output, _COLUMNS)
     if output in {"table", "wide"}:
-        remark(f"{len(rows)} proposals as of {document['as_of']}; `gpuledger quota show ID` has the patch")
+        shown = count(len(rows), "proposal")
+        remark(f"{shown} as of {document['as_of']}; `gpuledger quota show ID` has the patch")
 
 
 @_group.command("show")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from domain.window import SystemClock, format_instant
+from domain.words import count
 from service.cli.job_imports import Cluster, bar, fail_if, verdict
 from service.cli.options import Config, DataDir, Given
 from service.cli.output import field, table
@@ -64,16 +65,19 @@ def states(
 
 
 def _print(summary: "StateSummary", note: str) -> None:
-    typer.echo(f"{summary.name}: {summary.lines:,} rows; {summary.aside.total():,} were set aside; {note}")
-    for cause, count in sorted(summary.aside.items()):
-        typer.echo(f"  set aside {count:,}: {cause}")
+    typer.echo(
+        f"{summary.name}: {count(summary.lines, 'row')}; {summary.aside.total():,} were set aside; {note}"
+    )
+    for cause, times in sorted(summary.aside.items()):
+        typer.echo(f"  set aside {times:,}: {cause}")
     for name, one in summary.clusters.items():
         between = (
             f" between {format_instant(one.first_ms)} and {format_instant(one.last_ms)}"
             if one.first_ms is not None and one.last_ms is not None
             else ""
         )
-        typer.echo(f"{name}: {one.new:,} rows new, {one.known:,} known{between}; {one.stretches:,} stretches")
+        stretches = count(one.stretches, "stretch", "stretches")
+        typer.echo(f"{name}: {count(one.new, 'row')} new, {one.known:,} known{between}; {stretches}")
         if one.closing is not None:
             _print_closing(one.closing, name, is_cut=summary.is_cut)
 

@@ -334,7 +334,7 @@ def test_doctor_says_plainly_what_was_set_aside_and_what_was_never_read(
     )
     assert "-> Correct the object with kubectl edit" in told
     assert "north/Node cannot be read: no_permission: nodes is forbidden" in told
-    assert "1 sources of 1 clusters were read" in told
+    assert "1 source of 1 cluster was read" in told
 
 
 def test_the_dashboard_is_told_the_names_of_the_viewers_headers() -> None:
