@@ -143,7 +143,8 @@ class Collectors:
 
     def check_credentials(self, now_ms: int) -> None:
         """Let an alarm sound for each cluster whose credentials were not renewed in time."""
-        for name, connection in self._running.connections.items():
+        # A copy: after a pause clusters are opened, each in its thread.
+        for name, connection in list(self._running.connections.items()):
             lives = [*connection.lifetimes(), *connection.server_lifetimes()]
             ends = [life for life in lives if life.is_near_its_end(now_ms)]
             if not ends:

@@ -11,30 +11,29 @@ import ssl
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import urllib3
-import yaml
 from kubernetes import config as kube_config
 from kubernetes.client import ApiClient, Configuration
+from kubernetes.config.kube_config import KUBE_CONFIG_DEFAULT_LOCATION, KubeConfigMerger
 from urllib3.exceptions import HTTPError, ReadTimeoutError
 
 from collector.kube.credentials import SERVER_CERTIFICATE, Lifetime, of_certificates, of_token
 from domain.errors import SettingsError, UnreachableError
+from domain.window import MS_PER_MINUTE
 
 # One open watch per kind plus lists; urllib3 throws away connections above its pool's size.
 _POOL_SIZE = 64
 _CHUNK_BYTES = 1 << 16
 # Objects are below 2 MB in every API server that keeps them in etcd.
 _MOST_LINE_BYTES = 64 << 20
+# The package asks a plug-in anew in the last five minutes: before that, no tenth of a life has begun.
+_PLUGIN_LIFE_MS = 50 * MS_PER_MINUTE
 _UNAUTHORIZED = 401
 _HTTPS_PORT = 443
-# What the package raises for a kubeconfig that is missing, no YAML, cut in two, or with half a certificate.
-_NO_KUBECONFIG = (
-    kube_config.ConfigException, yaml.YAMLError, OSError, ValueError, TypeError, KeyError, AttributeError,
-)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,6 +106,7 @@ class Connection:
         load: reads the configuration again, because credentials were renewed.
         kubeconfig: what `load` reads; when it changes the credentials in it have.
         stamp: when that file had changed last before the configuration was read.
+        asks_plugin: whether a plug-in gives the token, and gives another one before it ends.
     """
 
     def __init__(
@@ -117,8 +117,10 @@ class Connection:
         load: Callable[[], Configuration] | None = None,
         kubeconfig: Path | None = None,
         stamp: int = 0,
+        asks_plugin: bool = False,
     ) -> None:
         self._load = load
+        self._asks_plugin = asks_plugin
         self._kubeconfig = kubeconfig
         self._connect_seconds = connect_seconds
         self._stamp = stamp
@@ -143,7 +145,9 @@ class Connection:
 
         # Before it is read: a file that is renewed meanwhile has changed since.
         stamp = _changed_at(kubeconfig)
-        return cls(load(), load=load, kubeconfig=kubeconfig, stamp=stamp)
+        configuration = load()
+        asks = not is_service_account(kubeconfig, context) and _asks_plugin(kubeconfig, context)
+        return cls(configuration, load=load, kubeconfig=kubeconfig, stamp=stamp, asks_plugin=asks)
 
     def lifetimes(self) -> list[Lifetime]:
         """Of the credentials in use, as far as they tell: certificates and the token."""
@@ -157,7 +161,14 @@ class Connection:
             with suppress(OSError):
                 found += of_certificates(Path(path).read_bytes() if path else b"", what)
         with suppress(UnreachableError):
-            found += of_token(self._headers().get("authorization", "").partition(" ")[2], "token")
+            token = self._headers().get("authorization", "").partition(" ")[2]
+            found += (
+                # Its plug-in was asked just now, if it had to be.
+                replace(life, from_ms=max(life.from_ms, life.end_ms - _PLUGIN_LIFE_MS))
+                if self._asks_plugin
+                else life
+                for life in of_token(token, "token")
+            )
         return found
 
     def server_lifetimes(self) -> list[Lifetime]:
@@ -270,18 +281,27 @@ class Connection:
         Fresh credentials: asking for them renews a token that is about to expire.
 
         Raises:
-            UnreachableError: the file of the token is gone, or the plug-in that renews it fails.
+            UnreachableError: the file of the token is gone, whoever renews it fails, or it is no token.
         """
         headers = {"Accept": "application/json", "User-Agent": "gpuledger"}
         try:
             settings = dict(self._configuration.auth_settings())
-        except (kube_config.ConfigException, OSError) as cause:
+        except Exception as cause:
             message = f"credentials for {self._host} cannot be renewed: {cause}; trying again"
             raise UnreachableError(message) from cause
         # The package gives a dict for each way to authenticate; all of them are header fields.
         for setting in settings.values():
             if isinstance(setting, dict) and setting.get("value"):
-                headers[str(setting["key"])] = str(setting["value"])
+                # Whoever writes a token into a file ends its line.
+                value = str(setting["value"]).strip()
+                if not (value.isascii() and value.isprintable()):
+                    # Whoever sends it would refuse it too, and show it in the error.
+                    message = (
+                        f"credentials for {self._host}: the {setting['key']} is not one line of ASCII text, "
+                        "and is not sent; write the token anew; trying again"
+                    )
+                    raise UnreachableError(message)
+                headers[str(setting["key"])] = value
         return headers
 
 
@@ -304,7 +324,9 @@ def _configuration(kubeconfig: Path | None, context: str | None) -> Configuratio
                 client_configuration=configuration,
                 persist_config=False,
             )
-    except _NO_KUBECONFIG as cause:
+            _expect_credentials(configuration, kubeconfig, context)
+    # No file, no YAML, half a certificate, no identity provider: the package raises anything.
+    except Exception as cause:
         given = "the usual kubeconfig" if kubeconfig is None else f"kubeconfig {kubeconfig}"
         message = (
             f"{given}, context {context or 'current'}: {cause}; "
@@ -312,6 +334,24 @@ def _configuration(kubeconfig: Path | None, context: str | None) -> Configuratio
         )
         raise SettingsError(message) from cause
     return configuration
+
+
+def _expect_credentials(configuration: Configuration, kubeconfig: Path | None, context: str | None) -> None:
+    """Refuse to go on as nobody where a plug-in should have given credentials: the package only logs it."""
+    if not (configuration.api_key or configuration.cert_file) and _asks_plugin(kubeconfig, context):
+        message = "its plug-in gave no credentials, and the log says why"
+        raise kube_config.ConfigException(message)
+
+
+def _asks_plugin(kubeconfig: Path | None, context: str | None) -> bool:
+    """Whether the user of a context has an exec plug-in; of a kubeconfig that can be read."""
+    path = KUBE_CONFIG_DEFAULT_LOCATION if kubeconfig is None else str(kubeconfig)
+    config = KubeConfigMerger(path).config  # type: ignore[no-untyped-call]
+    chosen = config["contexts"].get_with_name(context or config["current-context"])["context"]
+    if not (chosen.safe_get("user") and config.safe_get("users")):
+        return False
+    user = config["users"].get_with_name(chosen["user"], safe=True)
+    return user is not None and "exec" in user["user"]
 
 
 def _changed_at(path: Path | None) -> int:

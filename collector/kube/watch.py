@@ -164,7 +164,8 @@ class KindReader:
         Kinds without bookmarks may have nothing to say for long. Another thread calls this now and then.
         """
         with self._accepting:
-            if self._accepted is None or monotonic() - self._accepted < _LIVED_SECONDS:
+            accepted = self._accepted  # looked at once: its watch may end meanwhile
+            if accepted is None or monotonic() - accepted < _LIVED_SECONDS:
                 return
             self._accepted, self._in_trouble = None, False
             self._intake.accepted(self._translator, self._now_ms(after_ms=self._seen_ms))
@@ -287,9 +288,14 @@ class KindReader:
     def _follow(self, stream: LineStream, path: str, resource_version: str) -> Answered:
         began, began_ms = monotonic(), self._clock.now_ms()
         self._at = resource_version
-        lived = False
+        gave = False
+
+        def lasted() -> bool:
+            return monotonic() - began >= _LIVED_SECONDS
 
         def ended(outcome: Outcome, because: str = "") -> Answered:
+            # To be given something and then lose the place is no life: it would list again and again.
+            lived = (gave and outcome is not Outcome.LOST) or lasted()
             return Answered(outcome=outcome, resource_version=self._at, lived=lived, because=because)
 
         try:
@@ -298,20 +304,19 @@ class KindReader:
                     return ended(Outcome.CLOSED)
                 against = self._take(line)
                 if against is not None:
-                    return replace(against, lived=lived, because=f"watch {path}: {against.because}")
-                lived = True
+                    return replace(against, lived=lasted(), because=f"watch {path}: {against.because}")
+                gave = True
         except UnreachableError as cause:
             return ended(Outcome.BROKEN, str(cause))
         except UNREADABLE as cause:
             # A line that is no event: one may be lost, and only a list tells which.
             return ended(Outcome.LOST, f"watch {path}: unreadable line: {cause}")
-        if lived:
-            return ended(Outcome.CLOSED)
-        lived = monotonic() - began >= _LIVED_SECONDS
-        if lived:
+        if not gave and not lasted():
+            return ended(Outcome.CLOSED, f"watch {path}: the API server closed it at once")
+        if not gave:
             # Nothing was said, and no 410: whatever had happened before the start would have been.
             self._intake.troubled(self._translator, "", began_ms)
-        return ended(Outcome.CLOSED, "" if lived else f"watch {path}: the API server closed it at once")
+        return ended(Outcome.CLOSED)
 
     def _take(self, line: bytes) -> Answered | None:
         """Deliver one line; gives what speaks against going on."""

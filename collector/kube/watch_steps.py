@@ -158,8 +158,12 @@ def wait_seconds(place: Place, answered: Answered, pace: Pace, *, draw: float) -
     match answered.outcome:
         case Outcome.FOUND | Outcome.PAGE | Outcome.LISTED:
             return 0.0
-        case Outcome.NO_PERMISSION | Outcome.NOT_INSTALLED:
+        case Outcome.NOT_INSTALLED:
             return pace.probe_seconds
+        case Outcome.NO_PERMISSION:
+            # A server that starts forbids everything until it has read its rules: that is over in seconds.
+            probing = replace(pace, longest_delay_seconds=pace.probe_seconds)
+            return delay_seconds(place.failures, probing, draw=draw)
         case _ if place.failures == 0:
             return 0.0
         case _:

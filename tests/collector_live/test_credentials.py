@@ -14,7 +14,8 @@ from kubernetes.client import Configuration
 from collector.kube import client
 from collector.kube.client import Connection
 from collector.kube.credentials import Lifetime, of_certificates, of_token
-from domain.window import parse_instant
+from domain.errors import SettingsError, UnreachableError
+from domain.window import SystemClock, format_instant, parse_instant
 from tests.collector_live.running import PODS
 from tests.fake_cluster import FakeCluster
 from tests.fake_etcd import Canned, status_body
@@ -165,6 +166,78 @@ def test_credentials_that_are_refused_are_read_again(tmp_path: Path) -> None:
     assert cluster.authorizations == ["Bearer old", "Bearer new"]
 
 
+def test_a_token_is_sent_without_the_line_end_of_its_file(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("secret\n")
+    with FakeCluster() as cluster:
+        cluster.serve(PODS)
+        user = {"tokenFile": str(tmp_path / "token")}
+        connection = Connection.open(kubeconfig=kubeconfig(tmp_path / "k", cluster.url, user))
+        assert connection.get(PODS, {}).status == 200
+    assert cluster.authorizations == ["Bearer secret"]
+
+
+@pytest.mark.parametrize("written", ["sec\nret", "sec\r\n ret", "sec\u2026ret"])
+def test_what_is_no_token_is_neither_sent_nor_told(tmp_path: Path, written: str) -> None:
+    with FakeCluster() as cluster:
+        cluster.serve(PODS)
+        user = {"token": written}
+        connection = Connection.open(kubeconfig=kubeconfig(tmp_path / "k", cluster.url, user))
+        with pytest.raises(
+            UnreachableError, match="the authorization is not one line of ASCII text"
+        ) as error:
+            connection.get(PODS, {})
+    assert "sec" not in str(error.value)
+    assert cluster.authorizations == []
+
+
+PLUGIN = "client.authentication.k8s.io/v1"
+
+
+def plugin(script: Path, *, gives: str | None, **status: str) -> dict[str, object]:
+    """A user whose plug-in gives this token; None: it fails."""
+    said = {"apiVersion": PLUGIN, "kind": "ExecCredential", "status": {"token": gives} | status}
+    script.write_text("#!/bin/sh\n" + ("exit 1" if gives is None else f"echo '{json.dumps(said)}'") + "\n")
+    script.chmod(0o755)
+    return {"exec": {"apiVersion": PLUGIN, "command": str(script), "interactiveMode": "Never"}}
+
+
+def test_a_plugin_that_fails_takes_no_credentials_away_and_is_asked_again(tmp_path: Path) -> None:
+    """The package goes on as nobody, who is forbidden everything and never told that he is not known."""
+    script, refused = tmp_path / "plugin", Canned(401, status_body(401, "Unauthorized"), {})
+    execute = plugin(script, gives="old")
+    with FakeCluster() as cluster:
+        cluster.serve(PODS)
+        connection = Connection.open(kubeconfig=kubeconfig(tmp_path / "kubeconfig", cluster.url, execute))
+        for written in (None, "new"):
+            plugin(script, gives=written)
+            cluster.answer_next_with(PODS, refused)
+            connection.get(PODS, {})
+        connection.get(PODS, {})
+        assert cluster.authorizations == ["Bearer old", "Bearer old", "Bearer new"]
+        plugin(script, gives=None)
+        with pytest.raises(SettingsError, match="context current: its plug-in gave no credentials"):
+            Connection.open(kubeconfig=tmp_path / "kubeconfig")
+
+
+def test_an_identity_provider_that_is_not_reached_takes_no_credentials_away(tmp_path: Path) -> None:
+    nobody = {
+        "idp-issuer-url": "http://127.0.0.1:9",
+        "client-id": "c",
+        "client-secret": "s",
+        "refresh-token": "r",
+    }
+    over = {"auth-provider": {"name": "oidc", "config": nobody | {"id-token": token(iat=1, exp=2)}}}
+    with FakeCluster() as cluster:
+        cluster.serve(PODS)
+        connection = Connection.open(kubeconfig=kubeconfig(tmp_path / "k", cluster.url, {"token": "old"}))
+        kubeconfig(tmp_path / "k", cluster.url, over)
+        os.utime(tmp_path / "k", ns=(0, 1))
+        assert connection.get(PODS, {}).status == 200
+        with pytest.raises(SettingsError, match="context current: "):
+            Connection.open(kubeconfig=tmp_path / "k")
+    assert cluster.authorizations == ["Bearer old"]
+
+
 def test_a_token_in_use_tells_when_it_ends(tmp_path: Path) -> None:
     secret = token(iat=1_000_000, exp=2_000_000)
     connection = Connection.open(
@@ -172,3 +245,16 @@ def test_a_token_in_use_tells_when_it_ends(tmp_path: Path) -> None:
     )
     (life,) = connection.lifetimes()
     assert (life.what, life.end_ms) == ("token", 2_000_000_000)
+
+
+@pytest.mark.parametrize("left_minutes", [90, 6, 4])
+def test_a_token_of_a_plugin_is_near_its_end_when_the_plugin_gave_no_other(
+    tmp_path: Path, left_minutes: int
+) -> None:
+    now_ms = SystemClock().now_ms()
+    end_ms = now_ms + left_minutes * 60_000
+    secret = token(iat=(end_ms - DAY_MS) // 1000, exp=end_ms // 1000)
+    user = plugin(tmp_path / "plugin", gives=secret, expirationTimestamp=format_instant(end_ms))
+    connection = Connection.open(kubeconfig=kubeconfig(tmp_path / "k", "http://127.0.0.1:9", user))
+    (life,) = connection.lifetimes()
+    assert life.is_near_its_end(now_ms) is (left_minutes < 5)

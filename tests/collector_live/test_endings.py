@@ -1,16 +1,41 @@
 """Endings of lists and watches that are easily mistaken for something else."""
 
+import itertools
+import threading
+import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
+import msgspec
 import pytest
+from kubernetes.client import Configuration
 
+from collector.intake import Intake
 from collector.kube import watch
+from collector.kube.client import Connection
 from collector.kube.refusal import retry_after_seconds
-from domain.facts import Moment, ObjectKind
-from tests.collector_live.running import NODES, PODS, QUICK, WORKLOADS, node, pod, reading, until, workload
+from collector.kube.watch import KindReader
+from collector.kube.watch_steps import Action, Answered, Outcome, Pace, Place, next_place, wait_seconds
+from collector.shared_intake import SharedIntake
+from collector.translator import find
+from domain.facts import Known, Moment, ObjectKind
+from domain.window import parse_instant
+from tests.collector_live.running import (
+    NODES,
+    PODS,
+    QUICK,
+    WORKLOADS,
+    HandClock,
+    node,
+    pod,
+    reading,
+    until,
+    workload,
+)
 from tests.fake_cluster import FakeCluster
 from tests.fake_etcd import Body, Canned, status_body
+from tests.fakes import MemorySink
 
 
 @pytest.fixture
@@ -153,6 +178,128 @@ def test_a_watch_that_gets_bookmarks_no_more_is_given_up(cluster: FakeCluster) -
         cluster.apply(PODS, pod("u1"))
         until(lambda: live.live() == {"u1"})
     assert asked == 3
+
+
+@pytest.mark.parametrize(
+    ("on_again", "earliest"),
+    [("2026-05-04T10:09:00Z", "2026-05-04T10:00:00Z"), ("2026-05-04T10:02:00Z", None)],
+)
+def test_an_end_that_is_told_after_an_outage_has_its_bounds_though_the_watch_goes_on(
+    cluster: FakeCluster, on_again: str, earliest: str | None
+) -> None:
+    """A gap within the patience is none."""
+    for uid in ("meanwhile", "afterwards"):
+        cluster.apply(PODS, pod(uid, node="n1"))
+    down = Canned(503, status_body(503, "ServiceUnavailable"), {}, watch=True)
+    with reading(cluster) as live:
+        until(lambda: live.has_mark(ObjectKind.POD, "") and cluster.open_watches(PODS) > 0)
+        known_good_ms = live.clock.move_to("2026-05-04T10:00:00Z")
+        cluster.bookmark(PODS)
+        until(lambda: live.mark().seen_ms == known_good_ms)
+        with cluster.changed:
+            for _ in range(10_000):
+                cluster.answer_next_with(PODS, down)
+            cluster.cut_watches(PODS)
+        until(lambda: live.has_mark(ObjectKind.POD, "retry: watch /api/v1/pods: the API server answered 503"))
+        cluster.delete(PODS, "meanwhile")
+        on_again_ms = live.clock.move_to(on_again)
+        with cluster.changed:
+            resource = cluster.resource(PODS)
+            assert resource is not None
+            resource.canned.clear()
+        until(lambda: live.live() == {"afterwards"})
+        live.clock.at_ms += 6_000
+        cluster.delete(PODS, "afterwards")
+        until(lambda: live.live() == set())
+        # It went on from where it was.
+        assert len(cluster.asked(PODS, watch=False)) == 1
+    (gone,) = live.of("meanwhile", Moment.GONE)
+    assert gone.at_ms == on_again_ms
+    assert gone.earliest_ms == (None if earliest is None else parse_instant(earliest))
+    (gone,) = live.of("afterwards", Moment.GONE)
+    assert (gone.at_ms, gone.earliest_ms) == (on_again_ms + 6_000, None)
+
+
+@contextmanager
+def pods_of(cluster: FakeCluster, stop: threading.Event) -> Iterator[KindReader]:
+    """Who reads pods, and nobody else."""
+    translator, connection = find("", "Pod"), Connection(Configuration(host=cluster.url))
+    assert translator is not None
+    yield KindReader(
+        translator,
+        connection=connection,
+        intake=SharedIntake(Intake("c", MemorySink(), Known(), live=True)),
+        clock=HandClock(),
+        stop=stop,
+        pace=QUICK,
+    )
+    connection.close()
+
+
+def test_a_watch_that_ends_while_somebody_looks_whether_it_lives_ends_nothing_else(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stop = threading.Event()
+
+    def now_seconds() -> float:
+        if threading.current_thread() is threading.main_thread():
+            stop.set()
+            cluster.close_watches(PODS)
+            thread.join()
+        return time.monotonic()
+
+    with pods_of(cluster, stop) as reader:
+        thread = threading.Thread(target=reader.run, daemon=True)
+        # The watch after a trouble is looked at.
+        cluster.answer_next_with(PODS, Canned(503, status_body(503, "ServiceUnavailable"), {}, watch=True))
+        thread.start()
+        until(lambda: cluster.open_watches(PODS) > 0)
+        monkeypatch.setattr(watch, "monotonic", now_seconds)
+        while thread.is_alive():
+            reader.settle()
+
+
+def test_a_quiet_watch_that_lasted_before_it_was_cut_slows_nothing_down(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What stands between us may cut what is silent for a minute, again and again."""
+    monkeypatch.setattr(watch, "monotonic", itertools.count(0.0, 60.0).__next__)
+    place, waits = Place(action=Action.WATCH, version="v1", resource_version="100"), []
+
+    def cut() -> None:
+        until(lambda: cluster.open_watches(PODS) > 0)
+        cluster.cut_watches(PODS)
+
+    with pods_of(cluster, threading.Event()) as reader:
+        for _ in range(4):
+            until(lambda: cluster.open_watches(PODS) == 0)
+            cutting = threading.Thread(target=cut)
+            cutting.start()
+            answered = reader.watch(place)
+            cutting.join()
+            assert answered.outcome is Outcome.BROKEN
+            place = next_place(place, answered)
+            waits.append(wait_seconds(place, answered, Pace(), draw=0.0))
+    assert waits == [0.8] * 4
+
+
+@pytest.mark.parametrize("end", [b'{"type":"ERROR","object":{"code":410}}\n', b"{\n"])
+def test_a_watch_that_says_something_and_loses_its_place_for_ever_slows_down(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch, end: bytes
+) -> None:
+    monkeypatch.setattr(watch, "monotonic", lambda: 0.0)
+    cluster.apply(PODS, pod("u1"))
+    line = msgspec.json.encode({"type": "ADDED", "object": cluster.held(PODS, "u1")}) + b"\n"
+    place, waits = Place(action=Action.WATCH, version="v1", resource_version="100"), []
+    with pods_of(cluster, threading.Event()) as reader:
+        for _ in range(4):
+            cluster.answer_next_with(PODS, Canned(200, msgspec.Raw(line + end), {}, watch=True))
+            answered = reader.watch(place)
+            assert (answered.outcome, reader._at) == (Outcome.LOST, "101")
+            place = next_place(place, answered)
+            waits.append(wait_seconds(place, answered, Pace(), draw=0.0))
+            place = next_place(place, Answered(outcome=Outcome.LISTED, resource_version="100"))
+    assert waits == [0.8, 1.6, 3.2, 6.4]
 
 
 @pytest.mark.parametrize("wish", ["soon", "-1", "1.5", "Mon, 04 May 2026 09:00:00 GMT"])

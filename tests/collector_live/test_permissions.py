@@ -1,6 +1,7 @@
 """An account that may only read: what it may is read, what it may not is told and tried again."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -9,8 +10,9 @@ from collector.kube.watch_steps import Outcome
 from collector.translator import TRANSLATORS, Translator
 from domain.facts import Moment, ObjectKind
 from tests.collector_live.account import add, path_of, serve_all
-from tests.collector_live.running import Reading, reading, until
+from tests.collector_live.running import QUICK, Reading, reading, until
 from tests.fake_cluster import FakeCluster
+from tests.fake_etcd import Canned, status_body
 
 JOB_SETS = next(kind for kind in TRANSLATORS if kind.kind is ObjectKind.JOB_SET)
 
@@ -64,6 +66,24 @@ def test_each_kind_may_be_forbidden_in_turn_and_the_others_are_read_on(cluster: 
             _forbid_for_a_while(cluster, live, forbidden, number)
     assert len(cluster.denied) == len(TRANSLATORS)
     assert {denied.partition(" ")[0] for denied in cluster.denied} == {"GET"}
+
+
+@pytest.mark.parametrize("watch", [False, True])
+def test_what_a_server_that_starts_forbids_for_a_moment_is_read_on_at_once(
+    cluster: FakeCluster, *, watch: bool
+) -> None:
+    path = path_of(JOB_SETS)
+    refused = Canned(403, status_body(403, "Forbidden"), {}, watch=watch)
+    with reading(cluster, pace=replace(QUICK, probe_seconds=600)) as live:
+        until(lambda: cluster.open_watches(path) == 1)
+        cluster.answer_next_with(path, refused)
+        if watch:
+            cluster.close_watches(path)
+        else:
+            cluster.send_error(path, 410, "Expired")
+        until(lambda: any("answered 403" in because for because in list(live.sink.troubles)))
+        add(cluster, JOB_SETS, 1)
+        until(lambda: "JobSet-1" in live.live())
 
 
 def test_a_kind_that_is_taken_away_is_not_there_rather_than_forbidden_and_is_found_again(

@@ -81,13 +81,18 @@ def test_a_list_whose_tokens_expire_twice_is_asked_for_in_one_piece() -> None:
     assert not next_place(twice, Answered(outcome=Outcome.LISTED, resource_version="9")).whole_list
 
 
-@pytest.mark.parametrize("outcome", [Outcome.NO_PERMISSION, Outcome.NOT_INSTALLED])
-def test_what_is_forbidden_or_absent_is_probed_every_ten_minutes(outcome: Outcome) -> None:
+@pytest.mark.parametrize(
+    ("outcome", "first_seconds"), [(Outcome.NO_PERMISSION, 0.8), (Outcome.NOT_INSTALLED, 600)]
+)
+def test_what_is_forbidden_or_absent_is_probed_and_in_the_end_every_ten_minutes(
+    outcome: Outcome, first_seconds: float
+) -> None:
     answered = Answered(outcome=outcome)
     place = next_place(WATCHING, answered)
     assert place == Place(failures=1)
     assert next_place(replace(WATCHING, expired_lists=2, failures=3), answered) == Place(failures=4)
-    assert wait_seconds(place, answered, PACE, draw=0.0) == 600
+    assert wait_seconds(place, answered, PACE, draw=0.0) == first_seconds
+    assert wait_seconds(Place(failures=11), answered, PACE, draw=0.0) == 600
 
 
 def test_the_servers_wish_to_wait_is_honoured() -> None:

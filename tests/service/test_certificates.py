@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from collector.kube.client import Connection
+from collector.kube.credentials import Lifetime
 from domain.window import SystemClock
 from service.alarms import Alarms
 from service.cli import run
@@ -160,6 +162,36 @@ def test_a_running_service_sounds_an_alarm_until_the_certificate_is_renewed(
             until(lambda: renewed(collectors, alarms, now_ms), pause=0.1)
         collectors.stop()
     store.close()
+
+
+def test_a_cluster_that_is_opened_while_credentials_are_looked_at_keeps_no_alarm_from_sounding(
+    authority: Authority,
+    pair: Callable[[str, float], Pair],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    alarms, lifetimes = Alarms(), Connection.lifetimes
+    store = Store.open(tmp_path / "data/gpuledger.duckdb")
+
+    def opened_meanwhile(connection: Connection) -> list[Lifetime]:
+        collectors._running.connections["south"] = connection
+        return lifetimes(connection)
+
+    with FakeCluster(tls=authority.server(pair("server", LONG))) as cluster:
+        file = settings_file(tmp_path, cluster.url, authority, pair("client", SOON))
+        collectors = Collectors(
+            load_settings(file),
+            store,
+            alarms=alarms,
+            forgotten=Forgotten(tmp_path / "none", ()),
+            failed=print,
+        )
+        collectors.start()
+        monkeypatch.setattr(Connection, "lifetimes", opened_meanwhile)
+        collectors.check_credentials(SystemClock().now_ms())
+        collectors.stop()
+    store.close()
+    assert "credentials_end/north" in alarms.sounding()
 
 
 def renewed(collectors: Collectors, alarms: Alarms, now_ms: int) -> bool:
