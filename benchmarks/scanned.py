@@ -7,7 +7,7 @@ of the measurement tick; each runs once, though several metrics share it.
 
 import json
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -52,11 +52,12 @@ def scans(
                 question = (sql, tuple(sorted(given.items())))
                 asked.setdefault(question, []).append(metric.name)
     return [
-        _scan(store, sql, dict(given), tuple(dict.fromkeys(names))) for (sql, given), names in asked.items()
+        scanned(store, sql, dict(given), tuple(dict.fromkeys(names))) for (sql, given), names in asked.items()
     ]
 
 
-def _scan(store: Store, sql: str, given: dict[str, int], names: tuple[str, ...]) -> Scan:
+def scanned(store: Store, sql: str, given: Mapping[str, object], names: tuple[str, ...]) -> Scan:
+    """What one query reads; `names` are those that ask it."""
     (told,) = store.rows(f"explain (analyze, format json) {sql}", given)
     profile = json.loads(str(told["explain_value"]))
     by_table: dict[str, int] = {}

@@ -10,6 +10,7 @@ from benchmarks.seeded_jobs import CLUSTER, GPUS, QUEUES, START_MS, Cluster
 from domain.facts import Batch, Description, ObjectKind, SourceMark
 from domain.objects import Node
 from domain.observed import Stretch
+from domain.workload import State
 from store import dimensions
 from store.embedded import Store
 
@@ -168,7 +169,15 @@ def _spans(known: pl.DataFrame) -> pl.DataFrame:
         for state, (start, end) in ends.items()
     ]  # fmt: skip
     lasting = pl.col("end_ms").is_null() | (pl.col("end_ms") > pl.col("start_ms"))
-    return pl.concat(parts).filter(lasting).sort("open_until_ms", maintain_order=True)
+    # What has ended has for ever.
+    ended = known.filter(pl.col("state") != "open").select(
+        "cluster", "workload_uid", "open_until_ms",
+        state=pl.lit(str(State.ENDED)), start_ms="end_ms", end_ms=_ANYTHING, start_earliest_ms=_ANYTHING,
+        reason=pl.lit(""), first_wait=pl.lit(False),  # noqa: FBT003 (a value)
+    )  # fmt: skip
+    return pl.concat([*(part.filter(lasting) for part in parts), ended]).sort(
+        "open_until_ms", maintain_order=True
+    )
 
 
 def _around(store: Store, cluster: Cluster) -> None:

@@ -23,10 +23,10 @@ def listing(store: Store, question: ListQuestion, as_of_ms: int) -> Listing:
     Within a queue Kueue's order counts; whom Kueue does not tell of comes last, by ours. Positions count
     all that wait in a queue, those without GPUs too.
     """
-    frame = workloads.as_it_stood(store, as_of_ms)
+    order = Order(store, as_of_ms)
+    frame = workloads.as_they_stood(store, order.uids(), as_of_ms, listed=True)
     for dimension, values in question.filters.items():
         frame = frame.filter(pl.col(dimension).is_in(list(values)))
-    order = Order(store, as_of_ms)
     rows = [
         _record(row) | place for row in frame.iter_rows(named=True) if (place := order.place(row)) is not None
     ]

@@ -233,6 +233,10 @@ class Order:
             ours = _by_workload(store.rows(_OURS, asked | {"queue": queue}))
         self._ours = ours
 
+    def uids(self) -> list[str]:
+        """The workloads that wait in a queue for quota."""
+        return [uid for _, uid in self._ours]
+
     def place(self, row: Mapping[str, Any]) -> Record | None:
         """
         Kueue's position of a workload, with its age or why there is none, beside ours.

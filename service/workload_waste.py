@@ -3,24 +3,14 @@
 from collections.abc import Collection, Mapping
 from typing import Any, Final
 
-import polars as pl
-
 from analytics.wastage.asked import HELD_HOURS, WASTED_HOURS
-from analytics.wastage.of_workloads import WASTED_AMOUNT, WORKLOAD_TIME
+from analytics.wastage.of_workloads import WORKLOAD_TIME
 from api.answers import Record
 from domain.metric import Ask, Row, Sample
 from domain.window import Window
 from store.embedded import Store
 
 _KEY: Final = ("cluster", "workload_uid")
-
-
-def with_wasted_amounts(store: Store, frame: pl.DataFrame, as_of_ms: int) -> pl.DataFrame:
-    """Workloads with a column `wasted_amount` to order by; null for those that held no GPU."""
-    wasted = store.frame(WASTED_AMOUNT, {"as_of_ms": as_of_ms, "window_start_ms": 0})
-    joined = frame.join(wasted, on=["cluster", "uid"], how="left", maintain_order="left")
-    held = pl.col("gpu_seconds").fill_null(1) > 0
-    return joined.with_columns(pl.when(held).then(pl.col("wasted_amount").fill_null(0)))
 
 
 def wasted(store: Store, uids: Collection[str], as_of_ms: int) -> Mapping[tuple[str, str], Record]:

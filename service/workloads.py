@@ -7,14 +7,13 @@ from typing import Any, Final
 
 import polars as pl
 
-from analytics.waiting import WAITING_NOW
 from api.answers import Listing, ListQuestion, Record
 from api.parameters import nearest
 from domain.errors import UsageError
 from domain.quantity import MICRO_PER_GPU
 from domain.window import MS_PER_SECOND, format_instant
 from domain.workload import Outcome
-from service import fault_rows, positions, workload_sql, workload_waste
+from service import fault_rows, listed_sql, positions, workload_sql, workload_waste
 from service.denials import denials_of
 from store.embedded import Store
 
@@ -42,7 +41,6 @@ _SORTS: Final = {
     "waiting_seconds": "waiting_ms",
 }
 _BY_HOW_MUCH: Final = re.compile(r" [0-9.e+]+ s(?= before )")
-_INSTANTS: Final = ("first_placed_ms", "first_running_ms", "ended_ms")
 
 
 def listing(store: Store, question: ListQuestion, as_of_ms: int) -> Listing:
@@ -56,21 +54,27 @@ def listing(store: Store, question: ListQuestion, as_of_ms: int) -> Listing:
     if column not in _SORTS:
         message = f"sort {question.sort!r}: {nearest(column, list(_SORTS))}"
         raise UsageError(message)
-    frame = as_it_stood(store, as_of_ms)
-    for dimension, values in question.filters.items():
-        frame = frame.filter(pl.col(dimension).is_in(list(values)))
-    if question.states:
-        frame = frame.filter(pl.col("state").is_in(list(question.states)))
-    if column == "wasted_gpu_hours":
-        frame = workload_waste.with_wasted_amounts(store, frame, as_of_ms)
-    ordered = frame.sort(
-        _SORTS[column], descending=question.sort.startswith("-"), nulls_last=True, maintain_order=True
+    descending = question.sort.startswith("-")
+    shown = {"states": list(question.states)} if question.states else {}
+    given: dict[str, object] = {name: list(values) for name, values in question.filters.items()}
+    given |= {"as_of_ms": as_of_ms, "window_start_ms": 0, **shown}
+    counted = listed_sql.count(question.filters, by_state=bool(shown))
+    asked = listed_sql.page(
+        question.filters, by_state=bool(shown), sort=_SORTS[column], descending=descending
     )
-    page = ordered.slice((question.page - 1) * question.page_size, question.page_size)
+    skipped = (question.page - 1) * question.page_size
+    ((total),) = [row["total"] for row in store.rows(counted, given)]
+    keys = store.frame(asked, given | {"page_size": question.page_size, "skipped": skipped})
+    page = keys.join(
+        as_they_stood(store, keys["uid"].to_list(), as_of_ms),
+        on=["cluster", "uid"],
+        how="left",
+        maintain_order="left",
+    )
     return Listing(
         as_of_ms=as_of_ms,
         rows=_records(store, page, as_of_ms),
-        total=frame.height,
+        total=int(str(total)),
         page=question.page,
         page_size=question.page_size,
     )
@@ -78,7 +82,7 @@ def listing(store: Store, question: ListQuestion, as_of_ms: int) -> Listing:
 
 def detail(store: Store, uid: str, as_of_ms: int) -> Record | None:
     """One workload with its spans, attempts and pods; None if it was not submitted by then."""
-    frame = as_it_stood(store, as_of_ms, uid=uid)
+    frame = as_they_stood(store, [uid], as_of_ms)
     if frame.is_empty():
         return None
     row = frame.row(0, named=True)
@@ -125,26 +129,13 @@ def _kind_of_skew(told: str) -> str:
     return "; ".join(dict.fromkeys(kinds))
 
 
-def as_it_stood(store: Store, as_of_ms: int, *, uid: str | None = None) -> pl.DataFrame:
-    """The workloads, or one; how long each waits is told by the query of the metrics on waiting."""
-    listed = _clipped(store.frame(workload_sql.LIST, {"as_of_ms": as_of_ms, "uid": uid}), as_of_ms)
-    waiting = store.frame(WAITING_NOW, {"as_of_ms": as_of_ms}).filter(pl.col("workloads") > 0)
-    episodes = waiting.select("cluster", uid="workload_uid", waiting_ms=pl.col("episode_ms").cast(pl.Int64))
-    return listed.join(episodes, on=["cluster", "uid"], how="left", maintain_order="left")
+def as_they_stood(store: Store, uids: Sequence[str], as_of_ms: int, *, listed: bool = False) -> pl.DataFrame:
+    """
+    Workloads of these uids that were submitted by then, as they stood, in the order of their submission.
 
-
-def _clipped(frame: pl.DataFrame, as_of_ms: int) -> pl.DataFrame:
-    """Instants from `as_of_ms` on are not known yet, and what hangs on them neither."""
-    ended = pl.col("ended_ms").fill_null(as_of_ms) < as_of_ms
-    ran = pl.col("first_running_ms").fill_null(as_of_ms) < as_of_ms
-    return frame.with_columns(
-        [pl.when(pl.col(name) < as_of_ms).then(pl.col(name)).alias(name) for name in _INSTANTS]
-        + [
-            pl.when(ended).then("ended_earliest_ms").alias("ended_earliest_ms"),
-            pl.when(ended).then("outcome").otherwise(pl.lit(str(Outcome.OPEN))).alias("outcome"),
-            pl.when(ran).then(pl.col("queue_wait_ms") + pl.col("start_up_ms")).alias("time_to_running_ms"),
-        ]
-    )
+    Where they are to be `listed`, only those that the list has too.
+    """
+    return store.frame(listed_sql.ROWS, {"as_of_ms": as_of_ms, "uids": list(uids), "listed": listed})
 
 
 def _records(store: Store, page: pl.DataFrame, as_of_ms: int) -> list[Record]:

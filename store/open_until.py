@@ -6,11 +6,13 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from domain.workload import State
+
 OPEN_UNTIL: Final = "open_until_ms"
 FOREVER: Final = 2**63 - 1
 
-# Columns of instants by table. Where the first of them is null, something goes on. A run of a container ends
-# with its pod's holding at the latest.
+# Columns of instants by table. Where the first of them is null, something goes on; nothing does in the state
+# `ended`, whose span has no end. A run of a container ends with its pod's holding at the latest.
 _ENDS: Final = {
     "workload": ("ended_ms", "submitted_ms", "first_placed_ms", "first_running_ms"),
     "span": ("end_ms", "start_ms"),
@@ -39,6 +41,8 @@ def open_until(tables: Mapping[str, pa.Table]) -> dict[str, int]:
         rows = tables.get(name)
         if rows is None or not rows.num_rows:
             continue
+        if name == "span":
+            rows = rows.filter(pc.not_equal(rows["state"], str(State.ENDED)))
         first = pc.fill_null(rows[columns[0]], FOREVER)
         ends = pc.max_element_wise(first, *(rows[column] for column in columns[1:]))
         for uid, end_ms in zip(rows["workload_uid"].to_pylist(), ends.to_pylist(), strict=True):

@@ -46,14 +46,7 @@ def random_lives(random: Random, *, workloads: int, end_ms: int, start_ms: int =
         )  # fmt: skip
         add("member", workload_uid=uid, object_uid=f"{uid}-p", kind="Pod")
         add("workload_shape", workload_uid=uid, part=0, resource="nvidia.com/gpu", pods=1, devices=1)
-        begin_ms: int | None = submitted_ms
-        while begin_ms is not None and random.random() < 0.8:
-            over_ms = ends(begin_ms)
-            add(
-                "span", workload_uid=uid, state=random.choice(_STATES), start_ms=begin_ms, end_ms=over_ms,
-                first_wait=random.random() < 0.5,
-            )  # fmt: skip
-            begin_ms = over_ms
+        _spans(random, add, uid, submitted_ms, ends, ended=tables["workload"][-1]["ended_ms"] is not None)
         if random.random() < 0.7:
             _held(random, add, uid, at(submitted_ms), ends)
         if random.random() < 0.7:
@@ -78,6 +71,18 @@ def random_lives(random: Random, *, workloads: int, end_ms: int, start_ms: int =
         add("node_device", node=node, gpu_model="A100", resource="nvidia.com/gpu", replicas=1, start_ms=0,
             capacity=8, allocatable=8, schedulable=True, labels="{}", taints="[]")  # fmt: skip
     return tables
+
+
+def _spans(random: Random, add: Any, uid: str, submitted_ms: int, ends: Any, *, ended: bool) -> None:
+    """States, one after the other; what has ended is so for ever."""
+    begin_ms: int | None = submitted_ms
+    while begin_ms is not None and random.random() < 0.8:
+        over_ms = ends(begin_ms)
+        add("span", workload_uid=uid, state=random.choice(_STATES), start_ms=begin_ms, end_ms=over_ms,
+            first_wait=random.random() < 0.5)  # fmt: skip
+        begin_ms = over_ms
+    if begin_ms is not None and ended:
+        add("span", workload_uid=uid, state="ended", start_ms=begin_ms, end_ms=None, first_wait=False)
 
 
 def _held(random: Random, add: Any, uid: str, bound_ms: int, ends: Any) -> None:

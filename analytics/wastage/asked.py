@@ -27,8 +27,8 @@ LOST_ADDS: Final = ("low", "at_most", "running", "unknown", "unmeasured")
 _WAIT: Final = "own_failure_wait"
 
 # Pieces of GPU-time within the window, with the cause as it was known at $as_of_ms.
-TOLD: Final = """\
-with piece as (
+PIECE: Final = """\
+piece as (
     select
         *,
         least(coalesce(end_ms, $as_of_ms), $as_of_ms) - greatest(start_ms, $window_start_ms) as ms,
@@ -37,7 +37,9 @@ with piece as (
     where
         start_ms < $as_of_ms
         and (end_ms > $window_start_ms or end_ms is null)
-        and open_until_ms >= $window_start_ms
+        and open_until_ms >= $window_start_ms"""
+
+_AS_KNOWN: Final = """
 ),
 
 told as (
@@ -47,6 +49,9 @@ told as (
         case when is_known then may_be else '' end as told_may_be
     from piece
 )"""
+TOLD: Final = f"with {PIECE}{_AS_KNOWN}"
+# The same of the workloads of a table `wanted` alone.
+TOLD_OF_WANTED: Final = f"{PIECE}\n        and workload_uid in (select workload_uid from wanted){_AS_KNOWN}"  # noqa: S608
 
 GPU_TIME: Final = f"""\
 -- One row per combination of dimensions and cause: GPU-time held in the window, micro-GPU times

@@ -2,19 +2,19 @@
 
 from typing import Final
 
-from analytics.wastage.asked import TOLD
+from analytics.wastage.asked import TOLD, TOLD_OF_WANTED
 from analytics.wastage.ratios import SELF_INFLICTED
 
 WORKLOAD_TIME: Final = f"""\
 -- One row per workload of $uids and cause: GPU-time held in the window, as in `GPU_TIME`. What copies held
 -- is told of their original, unless they are asked for.
-{TOLD},
-
-wanted as (
+with wanted as (
     select unnest($uids::varchar[]) as workload_uid
     union
     select workload_uid from workload_copy where of_workload_uid in (select unnest($uids::varchar[]))
 ),
+
+{TOLD_OF_WANTED},
 
 owned as (
     select
@@ -27,7 +27,6 @@ owned as (
             told.cluster = workload_copy.cluster
             and told.workload_uid = workload_copy.workload_uid
             and not told.workload_uid in (select unnest($uids::varchar[]))
-    where told.workload_uid in (select workload_uid from wanted)
 )
 
 select

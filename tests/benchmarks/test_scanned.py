@@ -8,8 +8,9 @@ import polars as pl
 import pytest
 
 from analytics.metrics import REGISTRY
-from benchmarks.scanned import scans
+from benchmarks.scanned import scanned, scans
 from domain.policy import Policy
+from service import listed_sql
 from service.counters import keep_counted
 from store.embedded import Store
 from store.migrate import migrate
@@ -69,7 +70,11 @@ def past(store: Store, workloads: int) -> dict[str, pl.DataFrame]:
             "cause": "useful", "earlier_cause": "useful",
         },
     }  # fmt: skip
-    return {table: _frame(store, table, number, columns) for table, columns in given.items()}
+    found = {table: _frame(store, table, number, columns) for table, columns in given.items()}
+    # What has ended is in that state for ever.
+    ended = {"state": "ended", "start_ms": start_ms + HOUR, "end_ms": None}
+    found["span"] = pl.concat([found["span"], _frame(store, "span", number, ended)])
+    return found
 
 
 def _frame(store: Store, table: str, number: pl.DataFrame, given: dict[str, Any]) -> pl.DataFrame:
@@ -100,8 +105,25 @@ def rows_read(history: int) -> dict[str, int]:
     # As housekeeping does each hour.
     keep_counted(store, REGISTRY.values(), as_of_ms=NOW, policy=Policy())
     found = {name: scan.rows for scan in scans(store, NOW, Policy()) for name in scan.metrics}
+    for name, (sql, given) in pages().items():
+        by_table = scanned(store, sql, {"as_of_ms": NOW, **given}, (name,)).rows_by_table
+        # Of the workloads themselves a list looks at those columns that it chooses and orders by.
+        found[name] = sum(rows for table, rows in by_table.items() if table != "workload")
     store.close()
     return found
+
+
+def pages() -> dict[str, tuple[str, dict[str, Any]]]:
+    """What the pages of jobs and of the home ask of all workloads."""
+    newest = listed_sql.page([], by_state=False, sort="submitted_ms", descending=True)
+    waiting = listed_sql.page([], by_state=True, sort="waiting_ms", descending=True)
+    ten = {"page_size": 10, "skipped": 0}
+    states = {"states": ["queued", "checking", "placing"]}
+    return {
+        "the newest": (newest, ten),
+        "the longest waiting": (waiting, ten | states),
+        "how many wait": (listed_sql.count([], by_state=True), states),
+    }
 
 
 @pytest.mark.long

@@ -89,7 +89,7 @@ def test_home_shows_the_changed_figures_and_no_others(pair: Pair, open_page: Ope
 
 
 def test_queues_show_other_figures_in_the_jobs_own_line_only(pair: Pair, open_page: Open) -> None:
-    pages = [open_page("queues", world) for world in (pair.before, pair.after)]
+    pages = [open_page("queues", world, order="name") for world in (pair.before, pair.after)]
     before, after = (rendering(page, row_name=2, table=0) for page in pages)
     was, now = _queue_figures(pair.before), _queue_figures(pair.after)
     assert {cell: seen(before.cells[cell]) for cell in was} == was

@@ -21,6 +21,7 @@ from service.answers import Answers
 from service.refresh import Refresher
 from service.settings_file import load_settings
 from store.embedded import Store
+from store.open_until import FOREVER
 
 # Two of six each time; `make long` has the others.
 SEEDS = [pytest.param(seed, marks=[] if seed <= 7 else pytest.mark.long) for seed in (7, 11, 12, 13, 14, 15)]
@@ -90,6 +91,14 @@ def test_submission_placement_start_and_end_agree(told: Told) -> None:
     for truth, answer in told.pairs():
         for ours, theirs in names.items():
             _agree(truth[ours], answer[theirs], f"{truth['name']} {ours}")
+
+
+def test_what_has_ended_counts_no_more(told: Told) -> None:
+    """Questions about now step over it: docs/adr/0031."""
+    rows = told.answers.store.rows("select workload_uid, ended_ms, open_until_ms from workload")
+    forever = {row["workload_uid"] for row in rows if row["open_until_ms"] == FOREVER}
+    assert forever == {row["workload_uid"] for row in rows if row["ended_ms"] is None}
+    assert len(forever) < len(rows) / 2
 
 
 def test_queue_waits_agree(told: Told) -> None:

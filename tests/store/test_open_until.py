@@ -34,6 +34,7 @@ def until(store: Store, tables: dict[str, list[dict[str, Any]]]) -> dict[str, in
         ("span", {"start_ms": 1, "end_ms": 5}, 9),
         ("span", {"start_ms": 1, "end_ms": 20}, 20),
         ("span", {"start_ms": 1, "end_ms": None}, FOREVER),
+        ("span", {"state": "ended", "start_ms": 9, "end_ms": None}, 9),
         ("holding", {"bound_ms": 2, "released_ms": 21}, 21),
         ("holding", {"bound_ms": 2, "released_ms": 4, "cut_known_ms": 22}, 22),
         ("holding", {"bound_ms": 2, "released_ms": None}, FOREVER),
