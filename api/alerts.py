@@ -14,6 +14,12 @@ NEVER_EVALUATED: Final = (
     "no alert was evaluated yet: a running `gpuledger serve` does so at each of its measurements"
 )
 
+BEFORE_THE_LAST: Final = (
+    "of an instant before the last evaluation only what fired is kept: what was pending then, and whether"
+    " alerts were evaluated at all, is not known"
+)
+OF_EVALUATION: Final = frozenset({NEVER_EVALUATED, BEFORE_THE_LAST})
+
 _TEXT: Json = {"type": "string"}
 _NUMBER: Json = {"type": ["number", "null"]}
 _INSTANT: Json = {"type": "string", "format": "date-time"}

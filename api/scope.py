@@ -16,7 +16,7 @@ from typing import TypeAlias
 from analytics.chargeback.month_statement import MonthStatement
 from analytics.folding import OTHERS
 from analytics.over_time import Instants
-from api.alerts import NEVER_EVALUATED, may_hear
+from api.alerts import OF_EVALUATION, may_hear
 from api.answers import (
     Answers,
     Filters,
@@ -224,8 +224,8 @@ class ResearcherAnswers:
         view = self._all.view(self._viewer.teams, as_of_ms)
         listing = self._all.alerts(replace(question, as_of_ms=as_of_ms, filters=filters))
         rows = [row for row in listing.rows if may_hear(row["labels"], view, self._viewer.sees)]
-        never = tuple(hint for hint in listing.hints if hint == NEVER_EVALUATED)
-        return replace(_only(listing, rows), hints=(*never, *self.hints(filters)))
+        told = tuple(hint for hint in listing.hints if hint in OF_EVALUATION)
+        return replace(_only(listing, rows), hints=(*told, *self.hints(filters)))
 
     def checkpoint(self, report: CheckpointReport, teams: Collection[str] | None = None) -> Record | None:
         """Of own work only; foreign work looks like none."""

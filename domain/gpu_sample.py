@@ -146,16 +146,22 @@ def owner_of(labels: dict[str, str]) -> Owner:
             pod_uid=labels.get("exported_pod_uid", labels.get("pod_uid", "")),
             copy=copy,
         )
-    pod = labels.get("pod") or labels.get("pod_name") or ""
-    container = labels.get("container", "")
-    if not pod or container == "exporter" or "dcgm-exporter" in container:
-        return Owner(copy=copy)
-    return Owner(
-        namespace=labels.get("namespace") or labels.get("pod_namespace") or "",
-        pod=pod,
-        pod_uid=labels.get("pod_uid", ""),
-        copy=copy,
-    )
+    pod, container = labels.get("pod", ""), labels.get("container", "")
+    # The chart calls its container `exporter`, and so may any work: then the pod's name decides.
+    known_by = pod if container in ("", "exporter") else container
+    if pod and "dcgm-exporter" not in known_by:
+        return Owner(
+            namespace=labels.get("namespace", ""), pod=pod, pod_uid=labels.get("pod_uid", ""), copy=copy
+        )
+    # An exporter with the old names: the target's labels stand beside, and none is renamed.
+    if labels.get("pod_name"):
+        return Owner(
+            namespace=labels.get("pod_namespace") or labels.get("namespace", ""),
+            pod=labels["pod_name"],
+            pod_uid=labels.get("pod_uid", ""),
+            copy=copy,
+        )
+    return Owner(copy=copy)
 
 
 def device_of(labels: dict[str, str], *, node: str = "") -> Device | None:

@@ -8,7 +8,7 @@ from typing import Any, Final
 from alerts.declared import LEDGER, WORK, declared
 from alerts.inhibition import inhibited_by, inhibitions
 from alerts.standing import State
-from api.alerts import NEVER_EVALUATED
+from api.alerts import BEFORE_THE_LAST, NEVER_EVALUATED
 from api.answers import Filters, Listing, Record
 from domain.alert import Severity
 from domain.metric import Metric
@@ -26,24 +26,39 @@ def listing(
     registry: Mapping[str, Metric],
     *,
     as_of_ms: int,
+    is_newest: bool,
     window: timedelta | None,
     filters: Filters,
 ) -> Listing:
     """
     One row per alert that fires or is pending at an instant, and per time that one fired in the window.
 
-    What is pending is known of now only, and since when a value breaches no more.
+    What is pending is known of now only, and since when a value breaches no more; of an earlier instant a
+    hint says so.
+
+    Args:
+        is_newest: the newest is asked for. That is never before the last evaluation, even where the last
+            reading was: of a store that nobody serves, "now" is when it was read last.
     """
     evaluated_ms = kept.evaluated_ms(store)
     if evaluated_ms is None:
         return Listing(as_of_ms=as_of_ms, rows=(), total=0, page_size=1, hints=(NEVER_EVALUATED,))
+    if is_newest:
+        as_of_ms = max(as_of_ms, evaluated_ms)
     asked = Window.before(as_of_ms, window or HISTORY)
     fired = kept.firings(store, start_ms=asked.start_ms, end_ms=asked.end_ms + 1)
-    now = {row["labels"]: row for row in kept.states(store)} if as_of_ms >= evaluated_ms else {}
+    is_now = as_of_ms >= evaluated_ms
+    now = {row["labels"]: row for row in kept.states(store)} if is_now else {}
     units = {one.rule.name: str(one.unit) for one in declared(registry)}
     rows = [_record(now.get(row["labels"], {}), row, units) for row in _known(fired, now)]
     rows = _ordered(row for row in _with_inhibitors(rows, registry) if _passes(row, filters))
-    return Listing(as_of_ms=as_of_ms, rows=rows, total=len(rows), page_size=max(len(rows), 1))
+    return Listing(
+        as_of_ms=as_of_ms,
+        rows=rows,
+        total=len(rows),
+        page_size=max(len(rows), 1),
+        hints=() if is_now else (BEFORE_THE_LAST,),
+    )
 
 
 def _known(

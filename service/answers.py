@@ -268,6 +268,7 @@ class Answers:
             self.store,
             REGISTRY,
             as_of_ms=self.as_of_ms(question.as_of_ms),
+            is_newest=question.as_of_ms is None,
             window=question.window,
             filters=self._present_names(question.filters),
         )

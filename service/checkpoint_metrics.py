@@ -39,7 +39,11 @@ class CheckpointPoller:
     def poll(self) -> int:
         """Tell what changed since the last time; gives how many checkpoints were new."""
         new = 0
-        for pod, at_ms in self._read().items():
+        found = self._read()
+        if found:
+            # Pods come and go; of a source that is away nothing is known.
+            self._told = {pod: at_ms for pod, at_ms in self._told.items() if pod in found}
+        for pod, at_ms in found.items():
             if self._told.get(pod) == at_ms:
                 continue
             namespace, name = pod

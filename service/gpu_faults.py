@@ -9,7 +9,7 @@ from typing import Any, Final
 from domain.facts import Batch, Moment, ObjectKind, ObjectState, Transition
 from domain.gpu_fault import FaultKind, GpuFault, GpuHealth, HealthReading
 from domain.gpu_sample import Owner
-from domain.window import MS_PER_HOUR
+from domain.window import CLOCK_SKEW_MS, MS_PER_HOUR
 from store.embedded import Store
 
 # One row per pod of that name, the one that was made last first.
@@ -41,10 +41,17 @@ class GpuFaults:
     What nobody told of for a day is asked of the store again, should it come back: nodes come and go.
 
     It is one for all sources of a cluster: what two of them tell happened once. Any thread may use it.
+
+    Args:
+        store: keeps it.
+        cluster: whose GPUs.
+        live: readings come as they are made, so that what was seen after them was seen by a clock that was
+            ahead; files may come in any order.
     """
 
-    def __init__(self, store: Store, cluster: str) -> None:
+    def __init__(self, store: Store, cluster: str, *, live: bool = False) -> None:
         self._store = store
+        self._live = live
         self._lock = Lock()
         self._cluster = cluster
         self._health: dict[str, GpuHealth] = {}
@@ -80,6 +87,8 @@ class GpuFaults:
         self._meet({uid for uid, _ in by_what} - self._health.keys())
         for uid, of_one in by_what:
             health = self._health[uid]
+            if self._live and health.at_ms > observed_ms + CLOCK_SKEW_MS:
+                health.at_ms = 0  # what was shown stays, and nobody knows when that was
             before, first = health.shown, None
             for _, same in groupby(of_one, key=_BY_WHEN):
                 told = list(same)

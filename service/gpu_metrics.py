@@ -242,7 +242,7 @@ class Poller:
         connection: Callable[[], Connection] | None = None,
     ) -> None:
         # One that remembers nothing yet has no length.
-        self._faults = GpuFaults(store, settings.cluster) if faults is None else faults
+        self._faults = GpuFaults(store, settings.cluster, live=True) if faults is None else faults
         self._settings = settings
         self._store = store
         self._clock = clock
@@ -327,7 +327,7 @@ def pollers(
     faults: dict[str, GpuFaults] = {}
     for number, one in enumerate(settings):
         if one.cluster not in faults:
-            faults[one.cluster] = GpuFaults(store, one.cluster)
+            faults[one.cluster] = GpuFaults(store, one.cluster, live=True)
         connection = None if connect is None else partial(connect, one.cluster)
         poller = Poller(one, store, clock, faults[one.cluster], connection=connection)
         yield f"gpu-metrics/{one.cluster}/{number}", int(one.step.total_seconds()), poller

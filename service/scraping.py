@@ -1,7 +1,7 @@
 """Rounds of scrapes of a cluster's exporters: found, asked, read and kept, group by group."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import Final
 
@@ -11,6 +11,7 @@ from collector.dcgm.health import forget, of_answer
 from collector.dcgm.rounds import Answer, Exporters
 from collector.kube.client import Connection
 from domain.errors import UnreachableError
+from domain.gpu_fault import HealthReading
 from domain.window import MS_PER_HOUR, MS_PER_SECOND, Clock
 from service.gpu_faults import GpuFaults
 from service.gpu_metrics_settings import GpuMetricsSettings
@@ -54,7 +55,9 @@ class Scraper:
         self._faults = faults
         self._connection: Connection | None = None
         self._step_ms = int(settings.step.total_seconds()) * MS_PER_SECOND
-        self._found = [ExporterAddress(url) for url in settings.exporters]
+        # With a slash at its end an address is another text and the same exporter.
+        listed = map(ExporterAddress, settings.exporters)
+        self._found = list({one.source: one for one in listed}.values())
         self._found_ms: int | None = None
         if connection is not None and settings.discover is not None:
             # A wrong kubeconfig fails here, at start.
@@ -93,7 +96,7 @@ class Scraper:
                 marks[source] = Read(until_ms=0, seen_ms=0 if one.error else one.at_ms, error=because)
             self._tell(source, because)
         if answers:
-            told = (of_answer(one.text, one.at_ms, node=one.node) for one in answers)
+            told = map(_health, answers)
             newest_ms = max(one.at_ms for one in answers)
             self._faults.take(chain.from_iterable(told), newest_ms)
             if newest_ms - self._forgot_ms >= MS_PER_HOUR:
@@ -112,7 +115,8 @@ class Scraper:
         """Look once a minute where exporters run; while nobody tells, those known are asked on."""
         wanted = self._settings.discover
         now_ms = self._clock.now_ms()
-        if wanted is None or (self._found_ms is not None and now_ms - self._found_ms < _DISCOVER_MS):
+        # Of a clock that was ahead and is set right it is long ago, however far ahead it was.
+        if wanted is None or (self._found_ms is not None and 0 <= now_ms - self._found_ms < _DISCOVER_MS):
             return
         self._found_ms = now_ms
         asked = Asked(
@@ -152,3 +156,9 @@ class Scraper:
         elif not because and source in self._failing:
             self._failing.discard(source)
             log.info("GPU metrics are read again", extra=about)
+
+
+def _health(answer: Answer) -> Iterator[HealthReading]:
+    """What an answer says of health; where it is known on which node, of that one."""
+    told = of_answer(answer.text, answer.at_ms)
+    return (one._replace(node=answer.node) for one in told) if answer.node else told

@@ -8,6 +8,7 @@ from typing import Final
 from analytics.folding import OTHERS
 from api.answers import Filters
 from domain.view import View
+from domain.workload import ServiceClass
 from store.embedded import Store
 
 # One row per name of each label that may be filtered on, from work, nodes and queues of all times.
@@ -38,7 +39,11 @@ from (
 where name is not null
 order by label, name
 """
-_WORDS: Final = {"gpu_model": "GPU model", "priority_class": "priority class"}
+_WORDS: Final = {
+    "gpu_model": "GPU model",
+    "priority_class": "priority class",
+    "service_class": "service class",
+}
 _FEW: Final = 8
 
 
@@ -64,6 +69,7 @@ def hints(
         known[str(row["label"])].add(str(row["name"]))
     for label, names in also.items():
         known[label].update(names)
+    known["service_class"].update(one.value for one in ServiceClass)
     if view is not None:
         known["team"] = {*view.teams, OTHERS}
         known["queue"] = {OTHERS, *(queue for _, queue in view.queues)}

@@ -30,8 +30,10 @@ METRIC = Metric(
     alerts=(
         AlertRule(
             name="GpuQueueWaitP99TooLong",
-            summary="{service_class} in queue {queue} of {cluster}: p99 wait is {value}",
-            description="The p99 of the queue wait is {value}, the target of {service_class} is {limit}.",
+            summary="{service_class} in queue {queue} of {cluster}: p99 wait is at least {value}",
+            description=(
+                "The p99 of the queue wait is at least {value}, the target of {service_class} is {limit}."
+            ),
             link="queues?cluster={cluster}&queue={queue}&service_class={service_class}",
             limit=Limit(gauge="wait_target_seconds", on=("service_class",)),
             identity=("cluster", "queue", "service_class"),

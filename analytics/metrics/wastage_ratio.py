@@ -28,10 +28,10 @@ METRIC = Metric(
     alerts=(
         AlertRule(
             name="GpuWastageTooHigh",
-            summary="team {team} of {cluster} wasted {value} of what it held",
+            summary="team {team} of {cluster} wasted at least {value} of what it held",
             description=(
-                "Own failures, idle GPUs and slow starts took {value} of the GPU-time held; {limit} is"
-                " tolerated."
+                "Own failures, idle GPUs and slow starts took at least {value} of the GPU-time held; {limit}"
+                " is tolerated."
             ),
             link="waste?cluster={cluster}&team={team}",
             limit=Limit(setting="quota_tolerated_ratio"),

@@ -17,7 +17,7 @@ from prometheus_api_client.exceptions import PrometheusApiClientException
 
 from collector.dcgm.answers import Part, Series, series_in, take_series
 from collector.dcgm.samples import Gathered, is_wanted
-from domain.errors import UnreachableError, UsageError
+from domain.errors import RecordingError, UnreachableError, UsageError
 from domain.gpu_fault import HEALTH_FIELDS
 from domain.gpu_sample import LONGEST_STEP_MS, Field
 from domain.window import MS_PER_SECOND
@@ -25,6 +25,11 @@ from domain.window import MS_PER_SECOND
 TIMEOUT_SECONDS: Final = 60
 # Far below the server's limit: so many points of a large site fit into memory.
 CHUNK_POINTS: Final = 1_000
+# The package takes any JSON with status 200 for an answer of the usual form.
+_NO_ANSWER: Final = (
+    requests.RequestException, PrometheusApiClientException, RecordingError, ValueError, LookupError,
+    TypeError,
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +135,7 @@ class Prometheus:
         try:
             result = self._client.custom_query(query)
             return [(one["metric"], float(one["value"][1])) for one in result if "value" in one]
-        except (requests.RequestException, PrometheusApiClientException, ValueError, LookupError) as cause:
+        except _NO_ANSWER as cause:
             message = f"Prometheus at {self.url}: {query} gave no answer: {cause}"
             raise UnreachableError(message) from cause
 
@@ -147,7 +152,7 @@ class Prometheus:
                 end_time=datetime.fromtimestamp(last, UTC),
                 step=str(step),
             )
-        except (requests.RequestException, PrometheusApiClientException, ValueError, KeyError) as cause:
+            return series_in(result)
+        except _NO_ANSWER as cause:
             message = f"Prometheus at {self.url}: {query} gave no answer: {cause}"
             raise UnreachableError(message) from cause
-        return series_in(result)

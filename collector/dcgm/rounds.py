@@ -8,7 +8,7 @@ with a line in an uncommon form goes through `exposition.readings`, so that both
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import Final, NamedTuple
 
@@ -39,7 +39,12 @@ _LONG: Final = {"series": pl.Int64, "field": pl.Int8, "at_ms": pl.Int64, "value"
 
 
 class Answer(NamedTuple):
-    """What an exporter told when it was asked at an instant; `node` is the one of series that name none."""
+    """
+    What an exporter told when it was asked at an instant.
+
+    `node` is where it runs, if that is known. It counts before what series say: an exporter that is not told
+    the name of its node writes that of its own pod.
+    """
 
     source: str
     text: str
@@ -240,9 +245,11 @@ class Exporters:
         if labels in target.texts:
             return target.texts[labels]
         read = labels_of(labels[:-1])
-        device = device_of(read, node=answer.node)
+        device = device_of(read)
         if device is None:
             return None
+        if answer.node:
+            device = replace(device, node=answer.node)
         series = Series(answer.source, device, owner_of(read))
         number = self._series.setdefault(series, len(self._met))
         if number == len(self._met):

@@ -193,7 +193,7 @@ def samples_of(
         A frame with the columns of table `gpu_sample` less cluster and seq.
     """
     aside: dict[str, Counter[str]] = {}
-    wide = _by_instant(read, _with_parents(named), aside)
+    wide = _by_instant(read, named, aside)
     return _owned(wide, step_ms), aside
 
 
@@ -236,17 +236,14 @@ def samples_of_plain(wide: pl.DataFrame, named: pl.DataFrame, *, step_ms: int) -
     )  # fmt: skip
 
 
-def _with_parents(named: pl.DataFrame) -> pl.DataFrame:
-    """With whether a series is of a whole GPU of which there are instances as well."""
-    parent = ~pl.col("instance") & pl.col("instance").any().over("source", "node", "uuid")
-    return named.with_columns(parent=parent if named["instance"].any() else pl.lit(value=False))
-
-
 def _by_instant(read: pl.DataFrame, named: pl.DataFrame, aside: dict[str, Counter[str]]) -> pl.DataFrame:
     """One row per series and instant, with a column for each field; what is no value is null there."""
     told = read
     if named["instance"].any():
-        told = read.join(named.select("series", "instance", "parent"), on="series")
+        told = read.join(named.select("series", "source", "node", "uuid", "instance"), on="series")
+        # A GPU is cut and made whole again: only beside readings of its instances is it told of twice.
+        beside = pl.col("instance").any().over("source", "node", "uuid", "at_ms")
+        told = told.with_columns(parent=~pl.col("instance") & beside)
         util_of_instance = pl.col("instance") & (pl.col("field") == _FIELDS[Field.UTIL])
         for because, refused in ((PARENT, pl.col("parent")), (NOT_PER_INSTANCE, util_of_instance)):
             _count(aside, told.filter(refused).with_columns(cause=pl.lit(because)), named)

@@ -76,12 +76,14 @@ def _draw() -> None:
     _verdict(shown)
     _debt_over_time(registry, asked, states["debt"], shown, window)
     teams = _teams(data.metric("quota_gpus", by=(*BY, "team"), asked=asked))
+    of_teams = data.metric(DEBT, by=(*BY, "team"), asked=asked)
     pools = {metric: data.metric(metric, by=POOL, asked=asked) for metric, _ in OF_POOL}
     models = data.metric("pool_capacity_gpus", by=(*POOL, "gpu_model"), asked=asked)
     for name in dict.fromkeys(line[:2] for line in lines):
         _pool_line(registry, name, pools, models)
         inside = [line for line in lines if line[:2] == name]
         _pool_table(registry, states, inside, teams)
+        _shared(of_teams, inside)
         _loans(states, pools["from_unassigned_gpus"], inside)
     _ledger(registry, asked, states["debt"], lines, window)
     frame.freshness([*states.values(), *pools.values()])
@@ -195,6 +197,17 @@ def _pool_table(
         for line in lines
     ]
     tables.show(columns, rows, caption=f"holders of quota in pool {lines[0][1]}, {lines[0][0]}")
+
+
+def _shared(debts: Answer, lines: Sequence[tuple[str, ...]]) -> None:
+    """Whose part of a shared holder's debt is which: one team may be owed what another has had."""
+    of_line: dict[tuple[str, ...], list[str]] = {line: [] for line in lines}
+    for row in debts.by(*BY, "team"):
+        if row.value is not None and _line(row) in of_line:
+            of_line[_line(row)].append(f"{row.labels['team']} {_hours(row.value)}")
+    for (_, _, queue), parts in of_line.items():
+        if len(parts) > 1:
+            st.caption(f"Debt of {queue} by team, GPU-hours: {', '.join(parts)}.")
 
 
 def _loans(states: Mapping[str, Answer], unassigned: Answer, lines: Sequence[tuple[str, ...]]) -> None:

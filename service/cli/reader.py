@@ -169,7 +169,7 @@ class ApiReader:
             params["window"] = format_length(question.window)
         if question.by is not None:
             params["by"] = ",".join(question.by)
-        return self._get(f"metrics/{quote(name, safe='')}", params)
+        return self._get(f"metrics/{_piece('metric', name, 'metrics')}", params)
 
     def workloads(self, question: ListQuestion) -> Record:
         """A page of workloads."""
@@ -181,11 +181,11 @@ class ApiReader:
 
     def workload(self, uid: str, as_of_ms: int | None) -> Record:
         """One workload."""
-        return self._get(f"workloads/{quote(uid, safe='')}", _common(as_of_ms, {}))
+        return self._get(f"workloads/{_piece('workload', uid, 'workloads')}", _common(as_of_ms, {}))
 
     def why(self, uid: str, as_of_ms: int | None) -> Record:
         """Why one workload waits."""
-        return self._get(f"workloads/{quote(uid, safe='')}/why", _common(as_of_ms, {}))
+        return self._get(f"workloads/{_piece('workload', uid, 'workloads')}/why", _common(as_of_ms, {}))
 
     def pending(self, question: ListQuestion) -> Record:
         """A page of the workloads that wait for quota."""
@@ -207,12 +207,12 @@ class ApiReader:
         params = _common(question.as_of_ms, question.filters)
         if question.by is not None:
             params["by"] = ",".join(question.by)
-        return self._get(f"chargeback/{quote(month, safe='')}", params)
+        return self._get(f"chargeback/{_month_piece(month)}", params)
 
     def export(self, month: str, question: Question, form: str) -> Exported:
         """A month as a file."""
         params = _common(question.as_of_ms, question.filters) | {"format": form}
-        reply = self._ask(f"chargeback/{quote(month, safe='')}/export", params, accept="*/*", stream=True)
+        reply = self._ask(f"chargeback/{_month_piece(month)}/export", params, accept="*/*", stream=True)
         _, _, name = reply.headers["Content-Disposition"].partition('filename="')
         return Exported(name=name.rstrip('"'), pieces=self._pieces(reply))
 
@@ -222,7 +222,8 @@ class ApiReader:
 
     def quota_proposal(self, proposal_id: str, as_of_ms: int | None) -> Record:
         """One quota proposal."""
-        return self._get(f"quota/proposals/{quote(proposal_id, safe='')}", _common(as_of_ms, {}))
+        proposal = _piece("proposal", proposal_id, "quota list")
+        return self._get(f"quota/proposals/{proposal}", _common(as_of_ms, {}))
 
     def _pieces(self, reply: requests.Response) -> Iterator[bytes]:
         try:
@@ -250,6 +251,32 @@ class ApiReader:
         if reply.ok:
             return reply
         raise _error_of(reply)
+
+
+def _piece(kind: str, name: str, listed_by: str) -> str:
+    """
+    A name as one piece of an address.
+
+    Raises:
+        UsageError: it cannot be one, so nothing bears it.
+    """
+    if not _is_piece(name):
+        message = f"{kind} {name!r}: there is none; `gpuledger {listed_by}` lists them"
+        raise UsageError(message)
+    return quote(name, safe="")
+
+
+def _month_piece(month: str) -> str:
+    if not _is_piece(month):
+        message = f"month {month!r}: expected year and month, for example 2026-10, or current"
+        raise UsageError(message)
+    return quote(month, safe="")
+
+
+def _is_piece(name: str) -> bool:
+    # A server reads an escaped slash as a slash, and a client takes dots for a way through folders: either
+    # would ask another address, whose "Not Found" says nothing of the name.
+    return "/" not in name and name not in {"", ".", ".."}
 
 
 def _common(as_of_ms: int | None, filters: Filters) -> dict[str, Any]:

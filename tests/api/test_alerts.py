@@ -14,7 +14,7 @@ from api.viewer import Role, Viewer
 from domain.metric import Measurement, Sample
 from domain.policy import Policy
 from domain.tenant import Tenancy
-from domain.window import FixedClock
+from domain.window import FixedClock, format_instant
 from service.alerting import Alerting
 from service.alerting_settings import AlertingSettings
 from service.answers import Answers
@@ -105,3 +105,18 @@ def test_that_nobody_looked_is_no_silence_for_anybody() -> None:
     researcher = Viewer(name="ada", role=Role.RESEARCHER, teams=frozenset({"red"}))
     for viewer in (researcher, Viewer(name="ops", role=Role.OPERATOR)):
         assert "no alert was evaluated yet" in scoped(unseen, viewer).alerts(ReportQuestion()).hints[0]
+
+
+def test_a_researcher_hears_that_little_is_known_of_an_earlier_instant(connect: Connect) -> None:
+    red = connect(as_member("red-people"), auth=HEADER_AUTH)
+    [hint] = red.get(LIST, params={"as_of": format_instant(NOW - 3_600_000)}).json()["hints"]
+    assert "only what fired is kept" in hint
+
+
+def test_the_newest_is_that_of_the_last_evaluation_also_of_a_store_that_was_read_before_it(
+    answers: Answers,
+) -> None:
+    unserved = Answers(answers.store, Tenancy(), Policy(), FixedClock(NOW - 4_000))
+    newest = unserved.alerts(ReportQuestion())
+    assert (newest.as_of_ms, newest.hints) == (NOW, ())
+    assert [row["state"] for row in newest.rows] == ["firing"] * 5 + ["pending"]

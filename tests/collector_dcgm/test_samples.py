@@ -17,7 +17,7 @@ from collector.dcgm.samples import (
     Gathered,
     Samples,
 )
-from domain.gpu_sample import BLANKS, Device, Field, NoValue, value_of
+from domain.gpu_sample import BLANKS, Device, Field, NoValue, owner_of, value_of
 from tests.shared import shared
 
 STEP_MS = 15_000
@@ -75,6 +75,20 @@ def test_the_whole_gpu_beside_its_instances_is_not_counted_again() -> None:
     assert both.set_aside == {PARENT: 1}
 
 
+def test_a_gpu_counts_whole_before_it_is_cut_into_instances_and_after_it_is_made_whole_again() -> None:
+    whole = line(50)
+    instance = line(0.5, name="DCGM_FI_PROF_GR_ENGINE_ACTIVE", GPU_I_ID="1", GPU_I_PROFILE="3g.40gb")
+    gathered, kept = Gathered(), list[object]()
+    # The first two come together, as a recording's and a chunk's do; the last by itself, as a later chunk's.
+    for texts in ([whole, instance], [whole]):
+        for text in texts:
+            take_answer(gathered, text, AT_MS + len(kept) * STEP_MS)
+            kept.append(text)
+        found = gathered.samples(STEP_MS)
+        assert found.frame["device"].to_list() == ["GPU-1" if text is whole else "GPU-1/1" for text in texts]
+        assert not found.set_aside
+
+
 def test_a_gpu_of_another_node_with_the_same_name_is_no_parent_of_these_instances() -> None:
     cut = line(0.5, name="DCGM_FI_PROF_GR_ENGINE_ACTIVE", GPU_I_ID="1", GPU_I_PROFILE="3g.40gb")
     found = made(cut + line(50, Hostname="n2"))
@@ -130,6 +144,31 @@ def test_lines_and_labels_that_cannot_be_read_are_counted_and_the_rest_is_kept()
 def test_a_device_without_a_node_is_on_the_node_that_was_asked() -> None:
     (one,) = rows('DCGM_FI_DEV_GPU_UTIL{UUID="GPU-1"} 5\n')
     assert one["node"] == "n9"
+
+
+TARGET = {"pod": "nvidia-dcgm-exporter-x7k2m", "namespace": "gpu-operator", "job": "dcgm"}
+OLD_NAMES = {"pod_name": "llm-0", "pod_namespace": "team-a", "container_name": "main"}
+
+
+@pytest.mark.parametrize(
+    ("labels", "owner"),
+    [
+        ({"pod": "onnx-0", "namespace": "team-a", "container": "exporter"}, ("team-a", "onnx-0")),
+        ({"pod": "dcgm-exporter-x1", "namespace": "mon", "container": "exporter"}, ("", "")),
+        (TARGET | {"container": "nvidia-dcgm-exporter"}, ("", "")),
+        (TARGET, ("", "")),
+        (OLD_NAMES, ("team-a", "llm-0")),
+        (OLD_NAMES | TARGET | {"container": "nvidia-dcgm-exporter"}, ("team-a", "llm-0")),
+        (OLD_NAMES | TARGET, ("team-a", "llm-0")),
+        (OLD_NAMES | {"namespace": "gpu-operator"}, ("team-a", "llm-0")),
+        ({"pod": "llm-0", "namespace": "team-a", "pod_name": "dcgm-exporter-x1"}, ("team-a", "llm-0")),
+    ],
+)
+def test_a_series_is_of_the_pod_on_the_gpu_whatever_its_container_and_the_labels_are_called(
+    labels: dict[str, str], owner: tuple[str, str]
+) -> None:
+    found = owner_of(labels)
+    assert (found.namespace, found.pod) == owner
 
 
 VALUES = st.one_of(

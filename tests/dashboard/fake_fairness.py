@@ -28,6 +28,13 @@ _HOLDERS = (
     ("all/a100", "vision", (40.0, 108.0, 38.0, 60.0, 0.0, 20.0, 0.0, -52.3), (912.0, 1440.0, -3.0)),
     ("all/h100", "ads", (8.0, 18.0, 18.0, 18.0, 0.0, 8.0, 2.0, 0.0), (432.0, 432.0, 0.0)),
 )
+# Pool, holder, and the part of its debt that is a team's: those of a holder sum to its own.
+_DEBTS_OF_TEAMS = (
+    ("all/a100", "nlp", "nlp", 340.04),
+    ("all/a100", "vision", "audio", 107.7),
+    ("all/a100", "vision", "video", -160.0),
+    ("all/h100", "ads", "ads", 0.0),
+)
 _POOLS: dict[str, dict[str, float | None]] = {
     "pool_capacity_gpus": {"all/a100": 192.0, "all/h100": 64.0},
     "fairness_error_ratio": {"all/a100": 0.25, "all/h100": 0.0},
@@ -47,6 +54,11 @@ def rows(name: str, by: list[str], *, scenario: str, past: bool) -> list[Json]:
     if name in _POOLS:
         why = "nobody with an entitlement holds a GPU"
         return [_sample(value, _labels(by, pool, ""), why) for pool, value in _POOLS[name].items()]
+    if name == "fairness_debt_gpu_hours" and "team" in by:
+        return [
+            _sample(value, _labels(by, pool, queue) | {"team": team})
+            for pool, queue, team, value in _DEBTS_OF_TEAMS
+        ]
     half = 0.5 if past else 1.0
     return [
         _sample((*state, *ledger)[_OF_HOLDERS.index(name)] * half, _labels(by, pool, queue))

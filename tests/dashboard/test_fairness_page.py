@@ -36,6 +36,13 @@ def test_each_pool_shows_its_holders_with_quota_use_and_debt(open_page: Open) ->
     assert [text for text in expected if text not in shown] == []
 
 
+def test_the_debt_of_a_shared_quota_is_told_by_team(open_page: Open) -> None:
+    # An alert tells audio's 107.7 and links here, where the quota that it shares has had too much.
+    captions = [caption.value for caption in open_page("fairness", Scenario()).caption]
+    told = [caption for caption in captions if caption.startswith("Debt of")]
+    assert told == ["Debt of vision by team, GPU-hours: audio 107.7, video -160.0."]
+
+
 def test_the_ledger_leads_from_the_debt_at_the_start_to_the_debt_now(open_page: Open) -> None:
     tables = [element.proto.body for element in open_page("fairness", Scenario()).get("html")]
     (ledger,) = [body for body in tables if "ledger of the fairness debt" in body]

@@ -16,6 +16,8 @@ from collector.intake import Intake
 from collector.translator import find
 from domain.checkpoint import CheckpointReport, ToldBy
 from domain.window import MS_PER_HOUR, MS_PER_SECOND, FixedClock, SystemClock, format_instant
+from service.checkpoint_metrics import CheckpointPoller
+from service.checkpoint_settings import CheckpointMetricSettings
 from service.checkpoints import Checkpoints
 from service.first_cut import FirstCut
 from service.runtime import Runtime
@@ -310,6 +312,30 @@ def test_a_name_that_was_given_again_means_the_pod_that_had_it_then() -> None:
     assert taken(-10) == ("second", False, "a checkpoint of the future")
     # Also what cannot be true is told on: it is counted there.
     assert len(told) == 3
+    store.close()
+
+
+def test_pods_that_a_metric_shows_no_more_are_forgotten_and_those_it_shows_are_asked_of_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    store, clock, asked = Store.open(None), SystemClock(), list[str]()
+    checkpoints = Checkpoints(
+        store, ["north"], lambda *_: None, clock, first_cut=FirstCut(store, ["north"], clock)
+    )
+
+    def take(report: CheckpointReport, **_: object) -> dict[str, bool]:
+        asked.append(report.pod)
+        return {"new": True}
+
+    monkeypatch.setattr(checkpoints, "take", take)
+    poller = CheckpointPoller(CheckpointMetricSettings(cluster="north", targets=("http://x",)), checkpoints)
+    name = "train_last_checkpoint_timestamp_seconds"
+    for pods in (["stays", "goes-0"], ["stays", "goes-1"], [], ["stays", "goes-2"]):
+        with exporter("".join(f'{name}{{namespace="n",pod="{one}"}} 1700000000\n' for one in pods)) as url:
+            poller._settings = CheckpointMetricSettings(cluster="north", targets=(url,))
+            poller.poll()
+    assert asked == ["stays", "goes-0", "goes-1", "goes-2"]
+    assert sorted(poller._told) == [("n", "goes-2"), ("n", "stays")]
     store.close()
 
 

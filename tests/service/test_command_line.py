@@ -198,6 +198,19 @@ def test_a_running_serve_is_asked_instead_of_its_store(
         assert (data_dir / "serve.json").exists()
         assert printed() == from_store
         assert run(["workloads", "none", "--data-dir", str(data_dir)]) == 2
+        capsys.readouterr()
+        # What would be another address is told of as the name that it is.
+        for words, says in (
+            (["why", "red/none"], "workload 'red/none': there is none; `gpuledger workloads` lists them"),
+            (["workloads", "red/none"], "workload 'red/none': there is none"),
+            (["workloads", ".."], "workload '..': there is none"),
+            (["metrics", "a/b"], "metric 'a/b': there is none; `gpuledger metrics` lists them"),
+            (["quota", "show", "a/b"], "proposal 'a/b': there is none; `gpuledger quota list` lists them"),
+            (["chargeback", "show", "2026/03"], "month '2026/03': expected year and month"),
+            (["chargeback", "export", "--month", "2026/03"], "month '2026/03': expected year and month"),
+        ):
+            assert run([*words, "--data-dir", str(data_dir)]) == 2
+            assert says in capsys.readouterr().err
         assert run(["import", "k8s", ".", "--data-dir", str(data_dir)]) == 3
         assert run(["doctor", "--data-dir", str(data_dir)]) == 0
     assert not (data_dir / "serve.json").exists()

@@ -25,13 +25,14 @@ from domain.tenant import Tenancy
 from domain.window import MS_PER_HOUR, MS_PER_SECOND, FixedClock, format_instant, parse_instant
 from service.answers import Answers
 from service.gpu_faults import GpuFaults
-from service.gpu_metrics import Poller
+from service.gpu_metrics import Poller, pollers
 from service.gpu_metrics_settings import GpuMetricsSettings
 from service.keeping import Keeper
 from service.recovery import open_store
 from service.refresh import Refresher
 from store import adoption
 from store.embedded import Store
+from tests.collector_live.running import HandClock
 from tests.service.test_keeping_of_stages import settings_in
 from tests.shared import shared
 
@@ -343,3 +344,28 @@ def test_a_poller_of_exporters_tells_of_an_error_once(store: Store) -> None:
             poller.close()
         server.shutdown()
     assert xids(store) == {"79": 1.0}
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_after_a_clock_that_was_ahead_is_set_right_an_error_is_told_when_it_comes(
+    store: Store, *, restarted: bool
+) -> None:
+    clock = HandClock()
+    with HTTPServer(("127.0.0.1", 0), _Exporter) as server:
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}"
+        settings = GpuMetricsSettings(cluster="c", exporters=(url,))
+        ((_, _, ahead),) = pollers([settings], store, clock)
+        set_right = Poller(settings, store, clock) if restarted else ahead
+        for poller, value, at_ms in (
+            (ahead, "31", NOON + 24 * MS_PER_HOUR),
+            (set_right, "31", NOON),
+            (set_right, "79", NOON + 30_000),
+        ):
+            _Exporter.text, clock.at_ms = line(value), at_ms
+            poller.poll()
+        ahead.close()
+        set_right.close()
+        server.shutdown()
+    (row,) = answers_of(store).gpu_faults().rows
+    assert (row["xid"], row["at"]) == (79, format_instant(NOON + 30_000))

@@ -12,7 +12,8 @@ import pytest
 import requests
 from typing_extensions import override
 
-from domain.errors import SettingsError
+from collector.dcgm.prometheus import Prometheus
+from domain.errors import SettingsError, UnreachableError
 from domain.window import FixedClock
 from service.cli import run
 from service.gpu_metrics import Poller
@@ -75,6 +76,44 @@ def test_a_prometheus_that_never_answered_has_its_mark() -> None:
     [mark] = store.sample_marks()
     assert (mark["cluster"], mark["first_sample_ms"]) == ("c", None)
     assert "127.0.0.1:9" in str(mark["last_error"])
+    store.close()
+
+
+class Proxy(BaseHTTPRequestHandler):
+    """Stands before a Prometheus and answers with a JSON of its own."""
+
+    body = b""
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(type(self).body)
+
+    @override
+    def log_message(self, format: str, *args: object) -> None:
+        """Say nothing."""
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"[]", b'{"data": null}', b'{"data": {"result": null}}', b'{"data": {"result": [1772442000, "1"]}}'],
+)
+def test_a_prometheus_that_answers_another_json_is_told_and_ends_no_poll(body: bytes) -> None:
+    Proxy.body = body
+    store = Store.open(None)
+    with HTTPServer(("127.0.0.1", 0), Proxy) as server:
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}"
+        poller = Poller(GpuMetricsSettings(cluster="c", prometheus=url), store, FixedClock(10**12))
+        assert poller.poll() == 0
+        poller.close()
+        prometheus = Prometheus(url)
+        with pytest.raises(UnreachableError, match="up gave no answer"):
+            prometheus.at_instant("up")
+        prometheus.close()
+        server.shutdown()
+    [mark] = store.sample_marks()
+    assert "gave no answer" in str(mark["last_error"])
     store.close()
 
 

@@ -272,6 +272,10 @@ def test_a_misspelt_name_is_told_with_the_nearest_one(store: Store) -> None:
     assert told.metric("held_gpus", Question(filters={"team": ("red",), "queue": ("",)})).hints == ()
     [far] = told.metric("held_gpus", Question(filters={"team": ("xyz",)})).hints
     assert far == "no team 'xyz' is known; known are blue, red, unassigned"
+    # A class is known before any work has it; the pages write it with a hyphen.
+    [misspelt] = told.metric("held_gpus", Question(filters={"service_class": ("best-effort",)})).hints
+    assert misspelt == "no service class 'best-effort' is known; did you mean 'best_effort'?"
+    assert told.metric("held_gpus", Question(filters={"service_class": ("best_effort",)})).hints == ()
 
 
 def test_a_researcher_is_told_of_no_foreign_team_or_queue(store: Store) -> None:

@@ -1,7 +1,6 @@
 """Thousands of exporters in a round: some hang, some answer rubbish, and the others are read in time."""
 
 import asyncio
-import json
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -10,12 +9,9 @@ from time import monotonic
 from typing import Any
 
 import pytest
-from kubernetes.client import Configuration
 
 from api.answers import Record
-from collector.dcgm.discovery import Asked, By, discover, exporters_in
 from collector.dcgm.exporter_http import ExporterAddress, Scraped, ScrapePace, grouped, scrape
-from collector.kube.client import Connection
 from domain.gpu_sample import GPU_METRICS
 from domain.policy import Policy
 from domain.tenant import Tenancy
@@ -27,9 +23,7 @@ from service.gpu_metrics_settings import GpuMetricsSettings
 from service.scraping import Scraper
 from service.settings_file import load_settings
 from store.embedded import Store
-from tests.collector_live.running import PODS as PODS_PATH
-from tests.collector_live.running import START_MS, HandClock
-from tests.fake_cluster import FakeCluster
+from tests.collector_live.running import START_MS
 
 CLUSTER = "north"
 
@@ -237,6 +231,34 @@ def test_an_exporter_that_answers_no_metrics_is_a_trouble_counted_and_named_unti
     store.close()
 
 
+def test_what_is_told_is_of_the_node_where_the_exporter_was_found_whatever_it_calls_itself() -> None:
+    settings = GpuMetricsSettings.model_validate({"cluster": CLUSTER, "discover": {"by": "pods"}})
+    found = ExporterAddress("http://10.0.0.7:9400", "gpu-1")
+    store = Store.open(None)
+    text = line("nvidia-dcgm-exporter-x7k2m")
+    xid = text.replace("PROF_GR_ENGINE_ACTIVE", "DEV_XID_ERRORS").replace(" 0.5", " 79")
+    one = scraper(settings, store)
+    for at_ms, told in ((START_MS, text), (START_MS + 30_000, text + xid)):
+        one.take(0, [Scraped(found, at_ms, text=told)])
+    assert [row["node"] for row in store.rows("select node from gpu_sample")] == ["gpu-1", "gpu-1"]
+    assert {row["namespace"] for row in store.rows("select * from object_state where kind = 'GPU'")} == {
+        "gpu-1"
+    }
+    store.close()
+
+
+def test_an_exporter_that_is_listed_twice_is_asked_once() -> None:
+    store = Store.open(None)
+    with serving(Exporters()) as server:
+        url = server.url("n1")
+        # The same one with and without a slash at its end.
+        root = url.removesuffix("/metrics")
+        one = scraper(GpuMetricsSettings(cluster=CLUSTER, exporters=(root, f"{root}/", root)), store)
+        assert one.round() == 1
+        assert server.asked == ["n1"]
+    store.close()
+
+
 def test_more_groups_than_there_is_room_for_are_asked_one_after_the_other() -> None:
     taken: list[Scraped] = []
     with serving(Exporters()) as server:
@@ -277,118 +299,3 @@ def test_groups_stay_when_exporters_come_and_go() -> None:
     stayed = before.keys() & after.keys()
     assert len(stayed) == 180
     assert {url: before[url] for url in stayed} == {url: after[url] for url in stayed}
-
-
-PODS = {
-    "kind": "PodList",
-    "metadata": {"resourceVersion": "7"},
-    "items": [
-        {
-            "metadata": {"name": "dcgm-a"},
-            "spec": {
-                "nodeName": "gpu-1",
-                "containers": [
-                    {"ports": [{"name": "health", "containerPort": 81}]},
-                    {"ports": [{"name": "metrics", "containerPort": 9400}]},
-                ],
-            },
-            "status": {"phase": "Running", "podIP": "10.0.0.7"},
-        },
-        {
-            "spec": {"nodeName": "gpu-2", "containers": [{}]},
-            "status": {"phase": "Running", "podIP": "fd00::7"},
-        },
-        {"spec": {"nodeName": "gpu-3"}, "status": {"phase": "Pending"}},
-        # One that was evicted keeps its address, which may be another pod's by now.
-        {
-            "spec": {"nodeName": "gpu-4", "containers": [{"ports": [{"containerPort": 9400}]}]},
-            "status": {"phase": "Failed", "podIP": "10.0.0.10"},
-        },
-    ],
-}
-SLICES = {
-    "kind": "EndpointSliceList",
-    "metadata": {"resourceVersion": "7"},
-    "items": [
-        {
-            "addressType": "IPv4",
-            "ports": [{"name": "metrics", "port": 9400}],
-            "endpoints": [
-                {"addresses": ["10.0.0.7"], "nodeName": "gpu-1", "conditions": {"ready": True}},
-                {"addresses": ["10.0.0.8"], "nodeName": "gpu-2", "conditions": {"ready": False}},
-                {"addresses": ["10.0.0.9"], "nodeName": "gpu-3"},
-            ],
-        },
-        {
-            "addressType": "FQDN",
-            "ports": [{"name": "metrics", "port": 9400}],
-            "endpoints": [{"addresses": ["dcgm.example"]}],
-        },
-        {"addressType": "IPv4", "ports": None, "endpoints": None},
-    ],
-}
-
-
-@pytest.mark.parametrize(
-    ("by", "port", "body", "expected"),
-    [
-        (By.PODS, 0, PODS, [("http://10.0.0.7:9400", "gpu-1")]),
-        (By.PODS, 9500, PODS, [("http://10.0.0.7:9500", "gpu-1"), ("http://[fd00::7]:9500", "gpu-2")]),
-        (By.SERVICES, 0, SLICES, [("http://10.0.0.7:9400", "gpu-1"), ("http://10.0.0.9:9400", "gpu-3")]),
-    ],
-)
-def test_exporters_are_the_pods_that_run_and_the_endpoints_that_are_ready(
-    by: By, port: int, body: dict[str, Any], expected: list[tuple[str, str]]
-) -> None:
-    found = exporters_in(json.dumps(body).encode(), Asked(by=by, namespace="", selector="a=b", port=port))
-    assert [(one.url, one.node) for one in found] == expected
-
-
-def exporter_pod(port: int, uid: str = "u-1") -> dict[str, Any]:
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": f"dcgm-{uid}", "namespace": "gpu", "uid": uid},
-        "spec": {
-            "nodeName": "gpu-1",
-            "containers": [{"ports": [{"name": "metrics", "containerPort": port}]}],
-        },
-        "status": {"phase": "Running", "podIP": "127.0.0.1"},
-    }
-
-
-def test_the_exporters_of_every_page_are_found_each_once() -> None:
-    with FakeCluster(page_limit=1) as cluster:
-        cluster.serve(PODS_PATH)
-        for number, port in enumerate((9402, 9400, 9401, 9400)):
-            cluster.apply(PODS_PATH, exporter_pod(port, f"u-{number}"))
-        asked = Asked(by=By.PODS, namespace="", selector="app=dcgm", port=0)
-        found = discover(Connection(Configuration(host=cluster.url)), asked)
-    assert [one.url for one in found] == [f"http://127.0.0.1:{port}" for port in (9400, 9401, 9402)]
-    assert {query["labelSelector"] for query in cluster.asked(PODS_PATH, watch=False)} == {"app=dcgm"}
-
-
-def test_exporters_are_discovered_and_asked_on_while_the_api_server_is_away() -> None:
-    store, clock = Store.open(None), HandClock()
-    settings = GpuMetricsSettings.model_validate({"cluster": CLUSTER, "discover": {"by": "pods"}})
-    with serving(Exporters()) as server, FakeCluster() as cluster:
-        cluster.serve(PODS_PATH)
-        connection = Connection(Configuration(host=cluster.url))
-        one = Scraper(settings, store, clock, faults=GpuFaults(store, CLUSTER), connection=lambda: connection)
-        assert one.round() == 0
-        assert "no exporter was found" in str(store.sample_marks()[0]["last_error"])
-        cluster.apply(PODS_PATH, exporter_pod(server.port))
-        clock.at_ms += 59_000
-        assert one.round() == 0  # it looks once a minute
-        clock.at_ms += 1_000
-        assert one.round() == 1
-        assert [mark["source"] for mark in store.sample_marks()] == [f"exporter/127.0.0.1:{server.port}"]
-        cluster.forbid(PODS_PATH)
-        clock.at_ms += 60_000
-        assert one.round() == 1
-        away = {str(mark["source"]): str(mark["last_error"]) for mark in store.sample_marks()}[
-            "discovery/pods"
-        ]
-        assert "exporters were not looked for" in away
-        one.close()
-    store.close()
