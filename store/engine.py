@@ -320,6 +320,13 @@ def _name(path: Path | None) -> str:
 
 
 def _why_not(path: Path | None, told: str) -> str:
+    if "Permission denied" in told:
+        # To read it takes DuckDB as much as to write: it folds the log into the file.
+        return (
+            f"store {_name(path)} cannot be opened: {told}; expected a file, its .wal beside it and a folder"
+            " that this user may write: run this as the user of the running service, or give them to this"
+            " one (chown)"
+        )
     if "Could not set lock" not in told:
         return f"store {_name(path)} cannot be opened: {told}"
     holder = _HOLDER.search(told)

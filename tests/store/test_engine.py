@@ -1,5 +1,6 @@
 """Opening, asking, writing: what every part relies on."""
 
+import os
 import subprocess
 import sys
 import threading
@@ -55,6 +56,20 @@ def test_a_file_that_is_no_database_is_named(tmp_path: Path) -> None:
     path.write_text("hello " * 1000)
     with pytest.raises(StoreError, match=r"notes\.txt cannot be opened: .*not a valid DuckDB database"):
         Store.open(path)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may become somebody else")
+def test_a_file_of_another_user_is_told_with_what_to_do(tmp_path: Path) -> None:
+    path = tmp_path / "store.duckdb"
+    Store.open(path).close()
+    path.chmod(0o600)
+    nobody = 65534
+    os.seteuid(nobody)
+    try:
+        with pytest.raises(StoreError, match=r"Permission denied.*; expected a file.*chown"):
+            Store.open(path)
+    finally:
+        os.seteuid(0)
 
 
 def test_a_wrong_memory_limit_is_an_error_at_start() -> None:
