@@ -269,13 +269,9 @@ class Intake:
             resource_version=metadata.resource_version or "",
             seen_ms=observed_ms,
         )
-        before = self._objects.get(uid) if gone else None
         self._news.keep(state)
         if gone:
-            earliest_ms = self._positions.of(kind).late_since(observed_ms)
-            if earliest_ms is not None and before is not None and before.seen_ms <= observed_ms:
-                earliest_ms = max(earliest_ms, before.seen_ms)
-            self._end(translator, state, earliest_ms=earliest_ms, observed_ms=observed_ms)
+            self._end(translator, state, earliest_ms=None, observed_ms=observed_ms)
 
     def _end(
         self, translator: Translator, state: ObjectState, *, earliest_ms: int | None, observed_ms: int

@@ -6,10 +6,7 @@ from collector.decoding import is_older
 from domain.facts import ObjectKind, SourceMark
 from domain.observed import Stretch, merged
 from domain.policy import patience_ms
-from domain.window import CLOCK_SKEW_MS, MS_PER_SECOND
-
-# What happened while nobody watched is told at once, before what happens now.
-_CATCHING_UP_MS = 5 * MS_PER_SECOND
+from domain.window import CLOCK_SKEW_MS
 
 
 @dataclass(slots=True)
@@ -34,9 +31,6 @@ class Position:
     _last_ms: int | None = None
     _resumed: bool = False
     _sights: list[Stretch] = field(default_factory=list)
-    # Of a watch that went on after a silence with trouble: since when lines may be late, and until when.
-    _late_since_ms: int = 0
-    _late_until_ms: int = 0
 
     def sighted(self, at_ms: int, *, resumed: bool) -> None:
         """
@@ -68,8 +62,6 @@ class Position:
 
     def advance(self, resource_version: str, observed_ms: int) -> None:
         """A line of the watch was read; one that is replayed does not take us back."""
-        if self.last_error and self.seen_ms and observed_ms - self.seen_ms > self.patience_ms:
-            self._late_since_ms, self._late_until_ms = self.seen_ms, observed_ms + _CATCHING_UP_MS
         last_ms = self._last_ms
         if last_ms is not None and last_ms < observed_ms <= last_ms + self.patience_ms:
             self._last_ms = observed_ms  # as `sighted` does, for all but the first of very many lines
@@ -79,10 +71,6 @@ class Position:
             self.resource_version = resource_version
         self.good(observed_ms)
         self.last_error = ""
-
-    def late_since(self, observed_ms: int) -> int | None:
-        """Since when a line that was read then may have been true; None where it is told as it happens."""
-        return self._late_since_ms if self._late_since_ms <= observed_ms <= self._late_until_ms else None
 
     def good(self, observed_ms: int) -> None:
         """The kind was read and complete then; an earlier instant is a replay, or our clock was set right."""

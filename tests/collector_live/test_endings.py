@@ -20,7 +20,6 @@ from collector.kube.watch_steps import Action, Answered, Outcome, Pace, Place, n
 from collector.shared_intake import SharedIntake
 from collector.translator import find
 from domain.facts import Known, Moment, ObjectKind
-from domain.window import parse_instant
 from tests.collector_live.running import (
     NODES,
     PODS,
@@ -178,46 +177,6 @@ def test_a_watch_that_gets_bookmarks_no_more_is_given_up(cluster: FakeCluster) -
         cluster.apply(PODS, pod("u1"))
         until(lambda: live.live() == {"u1"})
     assert asked == 3
-
-
-@pytest.mark.parametrize(
-    ("on_again", "earliest"),
-    [("2026-05-04T10:09:00Z", "2026-05-04T10:00:00Z"), ("2026-05-04T10:02:00Z", None)],
-)
-def test_an_end_that_is_told_after_an_outage_has_its_bounds_though_the_watch_goes_on(
-    cluster: FakeCluster, on_again: str, earliest: str | None
-) -> None:
-    """A gap within the patience is none."""
-    for uid in ("meanwhile", "afterwards"):
-        cluster.apply(PODS, pod(uid, node="n1"))
-    down = Canned(503, status_body(503, "ServiceUnavailable"), {}, watch=True)
-    with reading(cluster) as live:
-        until(lambda: live.has_mark(ObjectKind.POD, "") and cluster.open_watches(PODS) > 0)
-        known_good_ms = live.clock.move_to("2026-05-04T10:00:00Z")
-        cluster.bookmark(PODS)
-        until(lambda: live.mark().seen_ms == known_good_ms)
-        with cluster.changed:
-            for _ in range(10_000):
-                cluster.answer_next_with(PODS, down)
-            cluster.cut_watches(PODS)
-        until(lambda: live.has_mark(ObjectKind.POD, "retry: watch /api/v1/pods: the API server answered 503"))
-        cluster.delete(PODS, "meanwhile")
-        on_again_ms = live.clock.move_to(on_again)
-        with cluster.changed:
-            resource = cluster.resource(PODS)
-            assert resource is not None
-            resource.canned.clear()
-        until(lambda: live.live() == {"afterwards"})
-        live.clock.at_ms += 6_000
-        cluster.delete(PODS, "afterwards")
-        until(lambda: live.live() == set())
-        # It went on from where it was.
-        assert len(cluster.asked(PODS, watch=False)) == 1
-    (gone,) = live.of("meanwhile", Moment.GONE)
-    assert gone.at_ms == on_again_ms
-    assert gone.earliest_ms == (None if earliest is None else parse_instant(earliest))
-    (gone,) = live.of("afterwards", Moment.GONE)
-    assert (gone.at_ms, gone.earliest_ms) == (on_again_ms + 6_000, None)
 
 
 @contextmanager
