@@ -204,10 +204,10 @@ def _shared(debts: Answer, lines: Sequence[tuple[str, ...]]) -> None:
     of_line: dict[tuple[str, ...], list[str]] = {line: [] for line in lines}
     for row in debts.by(*BY, "team"):
         if row.value is not None and _line(row) in of_line:
-            of_line[_line(row)].append(f"{row.labels['team']} {_hours(row.value)}")
+            of_line[_line(row)].append(f"{text.literal(row.labels['team'])} {_hours(row.value)}")
     for (_, _, queue), parts in of_line.items():
         if len(parts) > 1:
-            st.caption(f"Debt of {queue} by team, GPU-hours: {', '.join(parts)}.")
+            st.caption(f"Debt of {text.literal(queue)} by team, GPU-hours: {', '.join(parts)}.")
 
 
 def _loans(states: Mapping[str, Answer], unassigned: Answer, lines: Sequence[tuple[str, ...]]) -> None:

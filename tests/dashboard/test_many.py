@@ -7,11 +7,12 @@ from datetime import UTC, datetime
 import pytest
 import streamlit as st
 
-from dashboard.shared import capacity_charts, charts, filters, longest, node_grid, tables
+from dashboard.shared import capacity_charts, charts, filters, frame, longest, node_grid, tables
 from dashboard.shared import format as text
 from dashboard.shared.charts import Labelled
 from dashboard.shared.data import Answer, Value
 from dashboard.shared.tables import Column
+from dashboard.views import cluster
 from dashboard.views.alerts import verdict
 from tests.dashboard import fake_alerts, fake_api
 from tests.dashboard.conftest import Open
@@ -140,6 +141,25 @@ def test_a_row_is_found_by_any_of_its_labels() -> None:
     assert answer.where() is answer.rows[0]
     assert answer.where(team="c") is answer.where(queue="") is answer.where(model="x") is None
     assert replace(answer, rows=()).where(team="a") is None
+
+
+def test_a_gpu_model_that_only_pods_tell_of_is_a_row_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    def gpus(metric: str, model: str, number: float) -> Answer:
+        labels = {"cluster": "north", "gpu_model": model}
+        row = Value(labels=labels, value=number, lower_bound=False, few=False, undefined_because="")
+        return Answer(metric=metric, unit="gpus", as_of=NOON, window="", coverage=None, rows=(row,))
+
+    drawn: list[str] = []
+    monkeypatch.setattr(st, "html", drawn.append)
+    monkeypatch.setattr(frame, "freshness", lambda _: None)
+    cluster._models(
+        {}, {"capacity_gpus": gpus("capacity_gpus", "", 8), "held_gpus": gpus("held_gpus", "A100", 5)}
+    )
+    rows = [row.split("</td>") for row in drawn[0].split("<tbody>")[1].split("</tr>")[:-1]]
+    assert [[cell.rpartition(">")[2] for cell in row[:3]] for row in rows] == [
+        ["(not known)", "8", text.UNDEFINED],
+        ["A100", text.UNDEFINED, "5"],
+    ]
 
 
 def test_thousands_of_alerts_are_counted_as_people_write_numbers() -> None:
