@@ -1,5 +1,6 @@
 """Figures as people read them; rounding happens here and nowhere earlier."""
 
+from decimal import Decimal
 from itertools import pairwise
 from typing import Any
 
@@ -72,8 +73,20 @@ def figure(row: dict[str, Any], unit: str) -> str:
     """
     if row["value"] is None:
         return f"undefined: {row['undefined_because']}"
-    text = amount(row["value"], unit)
-    return f"{'>= ' if row['lower_bound'] else ''}{text}{' *' if row['few'] else ''}"
+    text = at_least(row["value"], amount(row["value"], unit), bound=row["lower_bound"])
+    return f"{text}{' *' if row['few'] else ''}"
+
+
+def at_least(value: float | Decimal | None, text: str, *, bound: bool) -> str:
+    """
+    A figure's text where the figure may be a lower bound; one of nothing is not known.
+
+    >>> at_least(2.0, "2", bound=True), at_least(0.0, "0", bound=True), at_least(None, "-", bound=True)
+    ('>= 2', 'not known', '-')
+    """
+    if not bound or value is None:
+        return text
+    return f">= {text}" if value else "not known"
 
 
 def instant(text: str | None) -> str:

@@ -53,6 +53,7 @@ def page(title: str, lead: str, draw: Callable[[], None], *, first: Callable[[],
         st.warning(f"**You may not see this.** {problem} Ask an admin of gpuledger for the role or the team.")
     except data.NotFoundError as problem:
         st.warning(f"**Not found.** {problem}")
+        st.page_link("views/home.py", label="Start again from home")
     except UsageError as problem:
         st.error(f"**The API does not understand this address.** {problem}")
         st.page_link("views/home.py", label="Start again from home")

@@ -1,4 +1,4 @@
-"""One workload in a sentence: what a person would say who looked at its timeline."""
+"""A workload, the cluster or its alerts in a sentence: what a person would say who looked at them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -46,6 +46,23 @@ def of_cluster(waits: Answer, starving: Answer, promised: Mapping[str, float]) -
     if late:
         return f"Past target: {', '.join(late)}.", True
     return "Every class is within its target.", False
+
+
+def of_alerts(firing: Sequence[Record], pending: Sequence[Record]) -> str:
+    """What fires and what may follow, in a sentence."""
+    waiting = f" {len(pending):,} more may follow." if pending else ""
+    if not firing:
+        return f"No alert fires.{waiting}"
+    critical = sum(row["severity"] == "critical" for row in firing)
+    urgent = f", {critical} of them critical" if critical else ""
+    unknown = sum(bool(row["because"]) for row in firing)
+    kept = f" Of {unknown} nobody knows how it is now, so they stay." if unknown else ""
+    quiet = sum(bool(row["inhibited_by"]) for row in firing)
+    said = (
+        f" {quiet} of them {'is' if quiet == 1 else 'are'} not told, as another one says it." if quiet else ""
+    )
+    fires = "alert fires" if len(firing) == 1 else "alerts fire"
+    return f"{len(firing):,} {fires}{urgent}.{said}{kept}{waiting}"
 
 
 def seconds_between(start: str, end: str | None, as_of: datetime) -> float:

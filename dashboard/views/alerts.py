@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from dashboard.shared import data, filters, frame, runbooks, tables
+from dashboard.shared import data, filters, frame, runbooks, tables, verdict
 from dashboard.shared import format as text
 from dashboard.shared.data import Json
 from dashboard.shared.tables import Cell, Column
@@ -69,7 +69,7 @@ def _draw() -> None:
     if reply["hints"]:
         frame.hints(reply["hints"])
     else:
-        sentence = verdict(of["firing"], of["pending"])
+        sentence = verdict.of_alerts(of["firing"], of["pending"])
         (st.warning if of["firing"] else st.success)(sentence)
     st.caption(text.age(text.parse_instant(reply["as_of"]), data.now()))
     as_of = reply["as_of"]
@@ -82,23 +82,6 @@ def _draw() -> None:
             tables.show(columns, [_row(row, as_of) for row in of[state]], caption=f"alerts, {state}")
     _history(of["resolved"], filters.WINDOWS.get(window, f"last {window}"))
     _what_to_do([row["alert"] for row in rows])
-
-
-def verdict(firing: list[dict[str, Json]], pending: list[dict[str, Json]]) -> str:
-    """What there is to know, in a sentence."""
-    waiting = f" {len(pending):,} more may follow." if pending else ""
-    if not firing:
-        return f"No alert fires.{waiting}"
-    critical = sum(row["severity"] == "critical" for row in firing)
-    urgent = f", {critical} of them critical" if critical else ""
-    unknown = sum(bool(row["because"]) for row in firing)
-    kept = f" Of {unknown} nobody knows how it is now, so they stay." if unknown else ""
-    quiet = sum(bool(row["inhibited_by"]) for row in firing)
-    said = (
-        f" {quiet} of them {'is' if quiet == 1 else 'are'} not told, as another one says it." if quiet else ""
-    )
-    fires = "alert fires" if len(firing) == 1 else "alerts fire"
-    return f"{len(firing):,} {fires}{urgent}.{said}{kept}{waiting}"
 
 
 def _history(resolved: list[dict[str, Json]], window: str) -> None:

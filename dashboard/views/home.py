@@ -25,10 +25,22 @@ def _draw() -> None:
     promised = {row.labels["service_class"]: row.value for row in targets.by("service_class") if row.value}
     sentence, late = verdict.of_cluster(waits, starving, promised)
     (st.error if late else st.success)(sentence)
+    _alerts()
     _cluster_tiles(registry, asked, depth, window=waits.window)
     _class_tiles(registry, waits, starving, promised)
     _longest_waiting(asked)
     _depth(registry, depth)
+
+
+def _alerts() -> None:
+    """What fires, also where each class as a whole is well: one queue may not be."""
+    rows = data.get("alerts", filters.asked())["rows"]
+    firing = [row for row in rows if row["state"] == "firing"]
+    if firing:
+        pending = [row for row in rows if row["state"] == "pending"]
+        st.page_link(
+            "views/alerts.py", label=verdict.of_alerts(firing, pending), icon=":material/notifications:"
+        )
 
 
 def _filters() -> dict[str, str]:

@@ -120,8 +120,7 @@ def _columns(dimensions: tuple[str, ...], document: Record) -> list[Column]:
 
     def at_least(name: str) -> Callable[[Record], str]:
         def text(row: Record) -> str:
-            bound = row["causes_lower_bound"] and row[name] is not None
-            return f"{'>= ' if bound else ''}{words.number(row[name])}"
+            return words.at_least(row[name], words.number(row[name]), bound=row["causes_lower_bound"])
 
         return text
 

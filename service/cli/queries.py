@@ -40,7 +40,7 @@ def _gpu_hours(seconds: float | None) -> str:
 
 
 def _at_least(hours: float | None, *, bound: bool) -> str:
-    return f"{'>= ' if bound else ''}{words.number(hours)}"
+    return words.at_least(hours, words.number(hours), bound=bound)
 
 
 _METRIC_COLUMNS = (
@@ -228,7 +228,7 @@ def _remark_on(document: Record) -> None:
     parts.append("coverage unknown" if coverage is None else missing or "coverage 100%")
     remark(", ".join(parts))
     _tell(document["hints"])
-    if any(row["lower_bound"] for row in document["rows"]):
+    if any(row["lower_bound"] and row["value"] for row in document["rows"]):
         remark(">= : the true value is at least this")
     if any(row["few"] for row in document["rows"]):
         remark("*  : rests on fewer than five workloads")

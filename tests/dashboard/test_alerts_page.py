@@ -7,7 +7,8 @@ from alerts.wording import Links
 from api.schemas import SCHEMAS
 from dashboard.shared import runbooks
 from dashboard.shared.tables import Cell
-from dashboard.views.alerts import _of_both, verdict
+from dashboard.shared.verdict import of_alerts
+from dashboard.views.alerts import _of_both
 from tests.api.test_answers_over_http import check
 from tests.dashboard import fake_alerts
 from tests.dashboard.conftest import Open
@@ -54,6 +55,13 @@ def test_what_fires_stands_first_with_its_value_its_limit_and_links_that_hold_be
     assert shown.index("Firing") < shown.index("Pending") < shown.index("Resolved")
 
 
+def test_home_says_that_alerts_fire_also_where_each_class_is_within_its_target(open_page: Open) -> None:
+    [link] = [link for link in open_page("home", Scenario()).get("page_link") if link.proto.page == "alerts"]
+    assert link.proto.label.startswith("4 alerts fire, 1 of them critical.")
+    quiet = open_page("home", Scenario(name="empty")).get("page_link")
+    assert "alerts" not in [link.proto.page for link in quiet]
+
+
 def test_silence_is_told_in_a_sentence_and_is_no_silence_where_nobody_looked(open_page: Open) -> None:
     assert "No alert fires." in words(open_page("alerts", Scenario(name="empty")))
     scenario = Scenario(name="never evaluated")
@@ -91,8 +99,8 @@ def test_a_link_to_the_page_itself_holds_below_a_path(open_page: Open) -> None:
 
 
 def test_one_alert_is_told_as_one() -> None:
-    assert verdict([fake_alerts.alert(AT)], []) == "1 alert fires."
-    assert verdict([], [fake_alerts.alert(AT)]) == "No alert fires. 1 more may follow."
+    assert of_alerts([fake_alerts.alert(AT)], []) == "1 alert fires."
+    assert of_alerts([], [fake_alerts.alert(AT)]) == "No alert fires. 1 more may follow."
 
 
 def test_a_runbook_is_found_by_the_name_of_its_alert_only(tmp_path: Path) -> None:

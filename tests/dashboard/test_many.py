@@ -12,8 +12,8 @@ from dashboard.shared import format as text
 from dashboard.shared.charts import Labelled
 from dashboard.shared.data import Answer, Value
 from dashboard.shared.tables import Column
+from dashboard.shared.verdict import of_alerts
 from dashboard.views import cluster
-from dashboard.views.alerts import verdict
 from tests.dashboard import fake_alerts, fake_api
 from tests.dashboard.conftest import Open
 from tests.dashboard.fake_api import Json, Scenario, sample
@@ -164,4 +164,4 @@ def test_a_gpu_model_that_only_pods_tell_of_is_a_row_of_its_own(monkeypatch: pyt
 
 def test_thousands_of_alerts_are_counted_as_people_write_numbers() -> None:
     alert = fake_alerts.alert("2026-11-02T12:00:00.000Z")
-    assert verdict([alert] * 1200, [alert] * 2) == "1,200 alerts fire. 2 more may follow."
+    assert of_alerts([alert] * 1200, [alert] * 2) == "1,200 alerts fire. 2 more may follow."
