@@ -13,6 +13,7 @@ from fractions import Fraction
 from analytics.quota.movements import Kind, Movement, movements
 from analytics.quota.rules import DEFAULT_RULES, Leftover, Pool, QuotaRules, down_to_units, penalty
 from domain.errors import UsageError
+from domain.words import count
 
 
 class ProposalState(StrEnum):
@@ -124,7 +125,9 @@ def propose(
             )  # fmt: skip
         because = _sentence(move, evidence, week, rules)
         if move.kind.lowers and lowered > given and pool.leftover is Leftover.UNUSED:
-            because += f" Of what is lowered in this pool, {lowered - given} GPU stay {Leftover.UNUSED}."
+            because += (
+                f" Of what is lowered in this pool, {count(lowered - given, 'GPU')} stay {Leftover.UNUSED}."
+            )
         found.append(
             Proposal(
                 proposal_id=ids[move.holder],
@@ -147,7 +150,7 @@ def propose(
 
 def _sentence(move: Movement, evidence: Evidence | None, week: str, rules: QuotaRules) -> str:
     """The sentence for the team."""
-    moves = f"from {move.before} to {move.after} GPU"
+    moves = f"from {move.before:,} to {count(move.after, 'GPU')}"
     if evidence is None:
         return f"The cohort's own quota goes {moves}: what is cut and given to nobody is there to borrow."
     if move.kind is Kind.CUT:
@@ -159,7 +162,7 @@ def _sentence(move: Movement, evidence: Evidence | None, week: str, rules: Quota
     if move.kind is Kind.RETURN:
         good = f"after {rules.good_periods} or more good periods"
         return f"{move.holder} goes {moves} of the {evidence.agreed} agreed, {good}."
-    debt = f"{float(evidence.debt):.1f} GPU-hours"
+    debt = f"{float(evidence.debt):,.1f} GPU-hours"
     if move.kind is Kind.GIFT:
         return (
             f"{move.holder} goes {moves}, above the {evidence.agreed} agreed: the cluster owed it {debt} when"

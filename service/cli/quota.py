@@ -225,16 +225,16 @@ def _open_ids(reader: Reader, as_of_ms: int | None) -> list[str]:
 def _show(proposal: Record) -> None:
     holder = proposal["holder"] or "the cohort"
     typer.echo(f"{proposal['id']}   {proposal['state']}   {proposal['pool']}   {holder}")
-    typer.echo(f"{proposal['before_gpus']} -> {proposal['after_gpus']} GPU ({proposal['kind']})")
+    typer.echo(f"{proposal['before_gpus']} -> {proposal['after_gpus']} GPUs ({proposal['kind']})")
     typer.echo(proposal["because"])
     typer.echo(f"\nEVIDENCE of week {proposal['week']}, {_during(proposal)}")
     for name, value in proposal["evidence"].items():
         shown = _AT_WEEKS_END.get(name, name.replace("_", "-"))
         typer.echo(f"  {shown.ljust(16)}   {words.number(value)}")
     for each in proposal["funding"]:
-        typer.echo(f"  {each['gpus']} GPU come from {each['proposal']}")
+        typer.echo(f"  {count(each['gpus'], 'GPU')} from {each['proposal']}")
     if proposal["used_gpus"] is not None:
-        typer.echo(f"\nUSED now   {words.number(proposal['used_gpus'])} GPU")
+        typer.echo(f"\nUSED now   {words.number(proposal['used_gpus'])} GPUs")
     if proposal["waits_until_free"]:
         typer.echo("More is used than this leaves: it waits until that is over.")
     if proposal["exposed"]:

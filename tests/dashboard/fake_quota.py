@@ -19,7 +19,7 @@ def proposal(at: str, **changes: Json) -> Json:
         "week": "2026-W48", "kind": "cut", "state": "proposed", "before_gpus": 40, "after_gpus": 36,
         "live_gpus": 40, "made_at": at, "expires_at": at,
         "week_start_at": "2026-11-23T00:00:00.000Z", "week_end_at": "2026-11-30T00:00:00.000Z",
-        "because": "nlp goes from 40 to 36 GPU: its hell ratio was 30.0% in week 2026-W48, over the 15% that"
+        "because": "nlp goes from 40 to 36 GPUs: its hell ratio was 30.0% in week 2026-W48, over the 15% that"
         " are tolerated.",
         "evidence": {"agreed_gpus": 40, "hell_ratio": 0.3, "penalty_gpus": 6.0, "debt_gpu_hours": -4.0,
                      "gpu_hours": 1000.0, "coverage": 1.0},

@@ -127,7 +127,7 @@ def test_proposals_are_listed_and_shown(data_dir: Path, capsys: pytest.CaptureFi
     ids = open_ids(capsys, data_dir)
     out, _ = said(capsys, data_dir, "quota", "show", ids["red"], *AS_OF)
     for expected in (
-        "40 -> 36 GPU (cut)",
+        "40 -> 36 GPUs (cut)",
         "hell-ratio         0.3",
         "EVIDENCE of week 2026-W10, 2026-03-02 00:00:00 to 2026-03-09 00:00:00 UTC",
         "gpu-hours owed when the week ended   0",
@@ -136,7 +136,7 @@ def test_proposals_are_listed_and_shown(data_dir: Path, capsys: pytest.CaptureFi
     ):
         assert expected in out
     out, _ = said(capsys, data_dir, "quota", "show", ids["blue"], *AS_OF)
-    assert f"4 GPU come from {ids['red']}" in out
+    assert f"4 GPUs from {ids['red']}" in out
 
 
 def test_patches_are_exported_as_files_that_fit_the_object(

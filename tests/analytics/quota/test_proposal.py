@@ -160,22 +160,22 @@ def test_each_proposal_has_a_sentence_for_its_team() -> None:
     books = two_cuts()
     assert (
         books["x"].because
-        == "x goes from 40 to 36 GPU: its hell ratio was 50.0% in week 2026-W10, over the 15% that are"
+        == "x goes from 40 to 36 GPUs: its hell ratio was 50.0% in week 2026-W10, over the 15% that are"
         " tolerated."
     )
     assert books["owed"].because == (
-        "owed goes from 60 to 66 GPU, above the 60 agreed: the cluster owed it 50.0 GPU-hours when"
+        "owed goes from 60 to 66 GPUs, above the 60 agreed: the cluster owed it 50.0 GPU-hours when"
         " week 2026-W10 ended."
     )
     unused = proposals(pool(holder("x", 40, ratio=0.5), leftover=Leftover.UNUSED))["x"]
-    assert unused.because.endswith("Of what is lowered in this pool, 4 GPU stay unused until given.")
+    assert unused.because.endswith("Of what is lowered in this pool, 4 GPUs stay unused until given.")
     back = proposals(pool(holder("x", 40, 36, good=1), spare=4))
-    assert back["x"].because == "x goes from 36 to 38 GPU of the 40 agreed, after 2 or more good periods."
-    assert back[""].because.startswith("The cohort's own quota goes from 4 to 2 GPU")
+    assert back["x"].because == "x goes from 36 to 38 GPUs of the 40 agreed, after 2 or more good periods."
+    assert back[""].because.startswith("The cohort's own quota goes from 4 to 2 GPUs")
     paid = proposals(pool(holder("x", 40, 44), holder("y", 4, 0, hours=0)))
     assert (
         paid["x"].because
-        == "x goes from 44 to 40 GPU: of its gift above the 40 agreed; it was owed 0.0 GPU-hours when"
+        == "x goes from 44 to 40 GPUs: of its gift above the 40 agreed; it was owed 0.0 GPU-hours when"
         " week 2026-W10 ended."
     )
 
