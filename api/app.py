@@ -7,7 +7,7 @@ from http import HTTPStatus
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Send
@@ -18,7 +18,7 @@ from api.answers import Answers
 from api.auth import Auth, Caller
 from api.exports import route as export
 from api.openapi import describe
-from api.problem import of_http_error, of_product_error, of_unexpected_error, problem
+from api.problem import of_gone_client, of_http_error, of_product_error, of_unexpected_error, problem
 from api.readiness import verbose
 from api.routes import ROUTES, ApiRoute, check, missing
 from api.scope import Scope, scoped
@@ -56,6 +56,7 @@ def create_app(api: Api) -> ASGIApp:
     handlers = {
         HTTPException: of_http_error,
         ProductError: of_product_error,
+        ClientDisconnect: of_gone_client,
         Exception: of_unexpected_error,
     }
     app = Starlette(routes=routes, exception_handlers=handlers)

@@ -71,6 +71,12 @@ def of_http_error(request: Request, error: Exception) -> Response:
     return response
 
 
+def of_gone_client(request: Request, _: Exception) -> Response:
+    """Whoever asked went away before all was said: no error of ours, and nobody reads the answer."""
+    log.info("the client went away", extra={"path": request.url.path})
+    return Response(status_code=HTTPStatus.BAD_REQUEST)
+
+
 def of_unexpected_error(request: Request, error: Exception) -> Response:
     """Logged here with its cause; the viewer learns nothing of the inside."""
     log.error("request failed", exc_info=error, extra={"path": request.url.path})

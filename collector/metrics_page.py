@@ -5,6 +5,7 @@ from typing import Final
 
 import requests
 
+from collector.addresses import Address
 from domain.errors import UnreachableError
 
 _TIMEOUT_SECONDS: Final = (3, 10)
@@ -16,15 +17,16 @@ _PATH: Final = "/metrics"
 
 def metrics_page(url: str) -> str:
     """
-    The answer of an address, which may leave the path out.
+    The answer of an address, which may leave the path out; a name and password in it are sent, and not shown.
 
     Raises:
         UnreachableError: it does not answer in time, or not with metrics.
     """
     give_up = monotonic() + _MOST_SECONDS
-    asked = url if url.endswith(_PATH) else url.rstrip("/") + _PATH
+    address = Address.of(url if url.endswith(_PATH) else url.rstrip("/") + _PATH)
+    asked = address.url
     try:
-        with requests.get(asked, timeout=_TIMEOUT_SECONDS, stream=True) as answer:
+        with requests.get(asked, auth=address.login, timeout=_TIMEOUT_SECONDS, stream=True) as answer:
             answer.raise_for_status()
             body = bytearray()
             for piece in answer.iter_content(1 << 16):

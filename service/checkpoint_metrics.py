@@ -8,17 +8,19 @@ from collector.dcgm.exposition import labels_of, readings
 from collector.metrics_page import metrics_page
 from domain.checkpoint import CheckpointReport, ToldBy
 from domain.errors import NotYetError, ProductError, UnreachableError
-from domain.window import MS_PER_SECOND
+from domain.window import LAST_KEPT_MS, MS_PER_SECOND
 from service.checkpoint_settings import CheckpointMetricSettings
 from service.checkpoints import Checkpoints
-from service.settings import read_secret
+from service.token_files import token_of
 
 if TYPE_CHECKING:
     from collector.dcgm.prometheus import Prometheus
 
 log = logging.getLogger("gpuledger.checkpoints")
 
-_YEAR_3000: Final = 32_503_680_000
+# What lies beyond, as milliseconds written for seconds do, is told as the last of all instants: so it is
+# refused as of the future, and counted.
+_LAST_SECONDS: Final = LAST_KEPT_MS / MS_PER_SECOND
 
 
 class CheckpointPoller:
@@ -73,8 +75,8 @@ class CheckpointPoller:
         found: dict[tuple[str, str], int] = {}
         for labels, value in self._series():
             pod = pod_of(labels)
-            if pod is not None and 0 < value < _YEAR_3000:
-                found[pod] = max(found.get(pod, 0), round(value * MS_PER_SECOND))
+            if pod is not None and value > 0:
+                found[pod] = max(found.get(pod, 0), round(min(value, _LAST_SECONDS) * MS_PER_SECOND))
         return found
 
     def _series(self) -> Iterator[tuple[Mapping[str, str], float]]:
@@ -132,6 +134,5 @@ def _prometheus(settings: CheckpointMetricSettings) -> "Prometheus | None":
         return None
     from collector.dcgm.prometheus import Prometheus
 
-    path = settings.token_file
-    token = "" if path is None else read_secret(path, "checkpoints.metrics.token_file")
+    token = token_of(settings.token_file, "checkpoints.metrics.token_file")
     return Prometheus(settings.prometheus, token=token)

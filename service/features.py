@@ -169,6 +169,13 @@ _SAMPLES: Final = "is the address in gpu_metrics right, and does it answer from 
 # The same of sources of GPU metrics.
 _TROUBLES_OF_SAMPLES: Final = (
     (
+        ("answered in part",),
+        (
+            "bring back what the server says is away: what may be missing is asked for again, for as long as"
+            " gpu_metrics.backfill says"
+        ),
+    ),
+    (
         ("of the future",),
         "the exporter writes stamps that lie ahead: set the clock of its node, or let it write none",
     ),

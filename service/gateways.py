@@ -6,10 +6,11 @@ from threading import Lock
 from typing import TYPE_CHECKING, Final
 
 from alerts.exporter import Outside
+from collector.addresses import shown
 from domain.errors import UnreachableError
 from domain.window import MS_PER_SECOND, Clock
 from service.outside_settings import GatewaySettings
-from service.settings import read_secret
+from service.token_files import token_of
 
 if TYPE_CHECKING:
     from collector.dcgm.prometheus import Prometheus
@@ -76,7 +77,7 @@ class Gateways:
                 labels = {
                     "cluster": settings.cluster,
                     "gateway": settings.name,
-                    "source": settings.prometheus,
+                    "source": shown(settings.prometheus),
                 }
                 yield Outside(name=name, about=about, labels=labels, value=value)
 
@@ -89,6 +90,4 @@ class Gateways:
 def _line(settings: GatewaySettings) -> "Prometheus":
     from collector.dcgm.prometheus import Prometheus
 
-    path = settings.token_file
-    token = "" if path is None else read_secret(path, "gateways.token_file")
-    return Prometheus(settings.prometheus, token=token)
+    return Prometheus(settings.prometheus, token=token_of(settings.token_file, "gateways.token_file"))

@@ -21,8 +21,9 @@ from domain.gpu_fault import HealthReading
 from domain.window import CLOCK_SKEW_MS, MS_PER_SECOND, Clock, parse_duration, parse_instant
 from service.gpu_faults import GpuFaults
 from service.gpu_metrics_settings import GpuMetricsSettings
+from service.lacking import Lacking
 from service.scraping import Scraper
-from service.settings import read_secret
+from service.token_files import token_of
 from store.embedded import Store
 from store.gpu_samples import Read
 
@@ -38,13 +39,15 @@ class Taken:
     """
     What was taken in: samples that were read, those that were new, and what was set aside by cause.
 
-    `cut` says which files end before their end, and where.
+    `cut` says which files end before their end, and where; `lacking` which answers of a server may lack
+    samples, and why.
     """
 
     read: int = 0
     new: int = 0
     failed: int = 0
     cut: list[str] = field(default_factory=list)
+    lacking: list[str] = field(default_factory=list)
     set_aside: Counter[str] = field(default_factory=Counter)
 
 
@@ -77,7 +80,7 @@ def prometheus_parts(  # noqa: PLR0913 (what a command's options say)
         end_ms=clock.now_ms() if end is None else parse_instant(end),
         step_seconds=30 if length is None else length // timedelta(seconds=1),
     )
-    token = "" if token_file is None else read_secret(token_file, "--token-file")
+    token = token_of(token_file, "--token-file")
     return Prometheus(origins[0], token=token, match=match).parts(asked)
 
 
@@ -138,7 +141,7 @@ class _Told(NamedTuple):
         return cls(kept, aside, past, min(told.until_ms, last_ms))
 
 
-def keep_parts(
+def keep_parts(  # noqa: PLR0913 (what is known of the parts, each by name)
     store: Store,
     cluster: str,
     parts: Iterable[Part],
@@ -146,9 +149,13 @@ def keep_parts(
     *,
     now_ms: int | None = None,
     of_files: bool = False,
+    lacking: str = "",
 ) -> Taken:
     """
     Append parts as they come, each with its mark: a stop between two loses none and repeats none.
+
+    From the first part on that may lack samples nothing counts as read, and the mark says why; from the
+    beginning where it is known why what came before is `lacking` some.
 
     `progress` is told the number of samples read so far. What lies ahead of `now_ms`, the machine's clock, is
     set aside; with None everything counts. Parts `of_files` may come again: what they set aside is
@@ -160,7 +167,9 @@ def keep_parts(
     for part in parts:
         frame, aside, health, until_ms = _Told.up_to(now_ms, part)
         faults.take(health, until_ms)
-        mark = Read(until_ms=until_ms, seen_ms=until_ms)
+        lacking = lacking or part.lacking
+        taken.lacking += [part.lacking] if part.lacking else []
+        mark = Read(until_ms=0 if lacking else until_ms, seen_ms=until_ms, error=lacking)
         new = aside if asides is None else asides.new(part.source, aside)
         taken.new += store.append_samples(cluster, part.source, frame, mark, set_aside=new)
         taken.read += frame.height
@@ -251,6 +260,7 @@ class Poller:
         self._scraper = Scraper(settings, store, clock, faults=self._faults, connection=connection)
         # Up to where this process has read a Prometheus: a mark may come of a clock that was ahead.
         self._reached_ms: int | None = None
+        self._lacking = Lacking()
 
     def poll(self) -> int:
         """Read what is new; gives the number of new samples. What does not answer is marked and told."""
@@ -262,6 +272,7 @@ class Poller:
         """The store holds other facts now: what was remembered of GPUs is asked of it again."""
         self._faults.forget()
         self._reached_ms = None
+        self._lacking = Lacking()
 
     def close(self) -> None:
         """Let go of the connections."""
@@ -279,21 +290,37 @@ class Poller:
         if until_ms is not None and until_ms > now_ms + CLOCK_SKEW_MS:
             until_ms = None  # nobody knows what was read, and what is stored is not stored again
         start_ms = now_ms - int(self._settings.backfill.total_seconds()) * MS_PER_SECOND
+        start_ms = start_ms if until_ms is None else max(until_ms, start_ms)
+        reached_ms, before = self._reached_ms, self._lacking.because
+        if reached_ms is not None and self._lacking.is_early(now_ms):
+            start_ms = max(start_ms, reached_ms)
+        is_new = reached_ms is not None and start_ms >= reached_ms
         # The newest step is left for the next time: Prometheus may not have stored all of it yet.
-        asked = Range(
-            start_ms=start_ms if until_ms is None else max(until_ms, start_ms),
-            end_ms=max(now_ms - self._step_ms, start_ms if until_ms is None else until_ms),
-            step_seconds=self._step_ms // MS_PER_SECOND,
-        )
+        end_ms = max(now_ms - self._step_ms, start_ms)
+        asked = Range(start_ms=start_ms, end_ms=end_ms, step_seconds=self._step_ms // MS_PER_SECOND)
+        if not (is_new and before):
+            self._lacking.ask(now_ms, length_ms=end_ms - start_ms, step_ms=self._step_ms)
         try:
             for answered in prometheus.health(asked):
                 self._faults.take(of_series(answered), now_ms)
-            taken = keep_parts(self._store, self._settings.cluster, prometheus.parts(asked), now_ms=now_ms)
+            parts = prometheus.parts(asked)
+            known = before if is_new else ""
+            taken = keep_parts(self._store, self._settings.cluster, parts, now_ms=now_ms, lacking=known)
         except UnreachableError as error:
             self._failed(prometheus.source, error)
             return 0
-        self._reached_ms = asked.end_ms
+        self._reached_ms = end_ms
+        self._lacking.take(next(iter(taken.lacking), ""), of_new=is_new)
+        self._tell(prometheus.source, before)
         return taken.new
+
+    def _tell(self, source: str, before: str) -> None:
+        """Log a server that begins to answer in part only, and one that is whole again; not each time."""
+        about, now = {"cluster": self._settings.cluster, "source": source}, self._lacking.because
+        if now and not before:
+            log.warning("GPU metrics may lack samples, asking again", extra=about | {"error": now})
+        elif before and not now:
+            log.info("GPU metrics are whole again", extra=about)
 
     def _read_until_ms(self, source: str) -> int | None:
         for mark in self._store.sample_marks():
@@ -338,7 +365,7 @@ def _prometheus(settings: GpuMetricsSettings) -> "Prometheus | None":
         return None
     from collector.dcgm.prometheus import Prometheus
 
-    token = "" if settings.token_file is None else read_secret(settings.token_file, "gpu_metrics.token_file")
+    token = token_of(settings.token_file, "gpu_metrics.token_file")
     return Prometheus(settings.prometheus, token=token, match=settings.match)
 
 

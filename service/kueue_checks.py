@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from analytics.kueue_check import FAMILIES, Compared, Figure, Key, Labelled, compared, theirs_of
 from api.answers import Listing, Record
+from collector.addresses import shown
 from collector.dcgm.exposition import labels_of, readings
 from collector.metrics_page import metrics_page
 from domain.errors import UnreachableError
 from domain.quantity import MICRO_PER_GPU
 from domain.window import Clock, format_instant
 from service.outside_settings import KueueMetricsSettings
-from service.settings import read_secret
+from service.token_files import token_of
 from store.embedded import Store
 
 if TYPE_CHECKING:
@@ -184,7 +185,7 @@ class KueueChecks:
 def _rows(settings: KueueMetricsSettings, checked: _Checked) -> Iterator[Record]:
     head: Record = {
         "cluster": settings.cluster,
-        "source": settings.prometheus or ", ".join(settings.targets),
+        "source": ", ".join(map(shown, [settings.prometheus] if settings.prometheus else settings.targets)),
         "seen_at": format_instant(checked.at_ms) if checked.at_ms else None,
         "error": checked.error,
     }
@@ -208,6 +209,4 @@ def _prometheus(settings: KueueMetricsSettings) -> "Prometheus | None":
         return None
     from collector.dcgm.prometheus import Prometheus
 
-    path = settings.token_file
-    token = "" if path is None else read_secret(path, "kueue_metrics.token_file")
-    return Prometheus(settings.prometheus, token=token)
+    return Prometheus(settings.prometheus, token=token_of(settings.token_file, "kueue_metrics.token_file"))

@@ -18,6 +18,14 @@ from store.embedded import Store
 # `source` names one of several sources of GPU metrics, and is empty or left out for a kind.
 Mark: TypeAlias = Mapping[str, Any]
 
+# One row per source of GPU metrics that had told by $as_of_ms: until when.
+_SEEN_BY: Final = """
+select cluster, source, max(least(end_ms, $as_of_ms)) as seen_ms
+from observed_stretch
+where kind = $kind and start_ms < $as_of_ms
+group by cluster, source
+order by cluster, source
+"""
 # A broken stream can give a reason per object: the commonest tell what to do.
 CAUSES_SHOWN: Final = 10
 OTHER_CAUSES: Final = "other causes"
@@ -59,12 +67,17 @@ def sample_marks(store: Store, as_of_ms: int, *, policy: Policy) -> list[Mark]:
     tells nothing. One that is silent for very long while others of its cluster are not is left out.
     """
     found: list[Mark] = []
-    for row in store.sample_marks():
+    told = store.sample_marks()
+    # A sample may bear an instant that has not come: then only what was seen before counts.
+    ahead = any(isinstance(row["last_sample_ms"], int) and row["last_sample_ms"] > as_of_ms for row in told)
+    seen = _seen_by(store, as_of_ms) if ahead else {}
+    for row in told:
         mark: dict[str, Any] = {name: row[name] for name in ("cluster", "source", "last_error")}
         first_ms, last_ms = row["first_sample_ms"], row["last_sample_ms"]
         seen_ms = 0
         if isinstance(first_ms, int) and isinstance(last_ms, int) and first_ms < as_of_ms:
-            seen_ms = min(last_ms, as_of_ms)
+            whose = (str(row["cluster"]), str(row["source"]))
+            seen_ms = last_ms if last_ms <= as_of_ms else seen.get(whose, as_of_ms)
         found.append({"kind": GPU_METRICS, "seen_ms": seen_ms, "epoch": 0, "restarts": 0, **mark})
     gone_after_ms = policy.gpu_source_gone_after.total_seconds() * MS_PER_SECOND
     silent = [bool(mark["seen_ms"]) and as_of_ms - mark["seen_ms"] > gone_after_ms for mark in found]
@@ -78,6 +91,12 @@ def sample_marks(store: Store, as_of_ms: int, *, policy: Policy) -> list[Mark]:
         for mark, is_silent in zip(found, silent, strict=True)
         if not (is_silent and mark["cluster"] in telling)
     ]
+
+
+def _seen_by(store: Store, as_of_ms: int) -> dict[tuple[str, str], int]:
+    """Until when each source of GPU metrics had told of GPUs by an instant."""
+    rows: Sequence[Mapping[str, Any]] = store.rows(_SEEN_BY, {"kind": GPU_METRICS, "as_of_ms": as_of_ms})
+    return {(row["cluster"], row["source"]): row["seen_ms"] for row in rows}
 
 
 def state_of(mark: Mark, as_of_ms: int, *, policy: Policy) -> SourceState:

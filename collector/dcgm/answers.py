@@ -60,12 +60,17 @@ _SAVED: Final = msgspec.json.Decoder(list[_Saved])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """The samples of one stretch of time, of one source; readings before `until_ms` are in it."""
+    """
+    The samples of one stretch of time, of one source; readings before `until_ms` are in it.
+
+    `lacking` says why some may be missing all the same; empty where it is whole.
+    """
 
     source: str
     until_ms: int
     samples: Samples
     health: tuple[HealthReading, ...] = ()
+    lacking: str = ""
 
     def cut(self, at_ms: int) -> "tuple[Part, Part]":
         """The samples before an instant, with what was set aside and the health; and the rest."""

@@ -1,9 +1,10 @@
 """Where exporters run: the pods with their label, or the endpoints of their service."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from operator import attrgetter
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -76,10 +77,15 @@ class _Conditions(msgspec.Struct, gc=False):
     ready: bool | None = None
 
 
+class _TargetRef(msgspec.Struct, gc=False):
+    uid: str | None = None
+
+
 class _Endpoint(msgspec.Struct, gc=False, rename="camel"):
     addresses: list[str] | None = None
     node_name: str | None = None
     conditions: _Conditions | None = None
+    target_ref: _TargetRef | None = None
 
 
 class _Slice(msgspec.Struct, gc=False, rename="camel"):
@@ -105,31 +111,51 @@ def discover(connection: Connection, asked: Asked, *, read_seconds: float = 30.0
     Raises:
         UnreachableError: the API server does not answer, or refuses.
     """
-    found: dict[str, ExporterAddress] = {}
-    for body in _pages(connection, asked, read_seconds):
-        for one in exporters_in(body, asked):
-            found.setdefault(one.url, one)
-    return [found[url] for url in sorted(found)]
+    return exporters_in(_pages(connection, asked, read_seconds), asked)
 
 
-def exporters_in(body: bytes, asked: Asked) -> list[ExporterAddress]:
-    """The exporters of one page of pods, or of endpoint slices."""
-    read = _of_pods(body) if asked.by is By.PODS else _of_slices(body)
-    return [
-        ExporterAddress(f"{asked.scheme}://{_host(address)}:{asked.port or port}", node)
-        for address, port, node in read
-        if asked.port or port
+def exporters_in(pages: Iterable[bytes], asked: Asked) -> list[ExporterAddress]:
+    """
+    The exporters of all pages of pods, or of endpoint slices, each once, in the order of their addresses.
+
+    A service of two families of addresses has a slice of each: of a pod with both the one of IPv4 is taken.
+    """
+    read = _of_pods if asked.by is By.PODS else _of_slices
+    told = [
+        (one._replace(port=asked.port or one.port), ExporterAddress(url, one.node))
+        for page in pages
+        for one in read(page)
+        if (url := _url(one, asked))
     ]
+    found: dict[tuple[str, int], ExporterAddress] = {}
+    for one, exporter in sorted(told, key=lambda each: (":" in each[0].address, each[1].url)):
+        found.setdefault((one.pod_uid or one.address, one.port), exporter)
+    return sorted(found.values(), key=attrgetter("url"))
 
 
-def _of_pods(body: bytes) -> Iterator[tuple[str, int, str]]:
+class _Told(NamedTuple):
+    """Where an exporter is; the port is 0, and the rest empty, where it is not told."""
+
+    address: str
+    port: int
+    node: str
+    pod_uid: str = ""
+
+
+def _url(one: _Told, asked: Asked) -> str:
+    """Its address; empty where nobody knows the port."""
+    port = asked.port or one.port
+    return f"{asked.scheme}://{_host(one.address)}:{port}" if port else ""
+
+
+def _of_pods(body: bytes) -> Iterator[_Told]:
     for pod in msgspec.json.decode(body, type=_Pods).items or ():
         if pod.status.phase == "Running" and pod.status.pod_ip:
             ports = [port for container in pod.spec.containers or () for port in container.ports or ()]
-            yield pod.status.pod_ip, _port(ports), pod.spec.node_name or ""
+            yield _Told(pod.status.pod_ip, _port(ports), pod.spec.node_name or "")
 
 
-def _of_slices(body: bytes) -> Iterator[tuple[str, int, str]]:
+def _of_slices(body: bytes) -> Iterator[_Told]:
     for one in msgspec.json.decode(body, type=_Slices).items or ():
         if one.address_type not in ("IPv4", "IPv6"):
             continue
@@ -137,7 +163,9 @@ def _of_slices(body: bytes) -> Iterator[tuple[str, int, str]]:
             ready = endpoint.conditions.ready if endpoint.conditions else None
             # Missing means ready.
             if endpoint.addresses and ready is not False:
-                yield endpoint.addresses[0], _port(one.ports or ()), endpoint.node_name or ""
+                pod_uid = (endpoint.target_ref and endpoint.target_ref.uid) or ""
+                port, node = _port(one.ports or ()), endpoint.node_name or ""
+                yield _Told(endpoint.addresses[0], port, node, pod_uid)
 
 
 def _port(ports: "list[_Port] | tuple[()]") -> int:

@@ -13,6 +13,7 @@ from zlib import crc32
 
 import aiohttp
 
+from collector.addresses import Address, shown
 from collector.dcgm.exposition import cut_in
 from domain.window import Clock
 
@@ -23,7 +24,11 @@ _OK: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class ExporterAddress:
-    """An exporter; its address may leave the path out. `node` is where it runs, if that is known."""
+    """
+    An exporter; its address may leave the path out, and may have a name and password, which are not shown.
+
+    `node` is where it runs, if that is known.
+    """
 
     url: str
     node: str = ""
@@ -31,7 +36,7 @@ class ExporterAddress:
     @property
     def source(self) -> str:
         """The name under which its samples are kept."""
-        return f"exporter/{self.url.split('://', 1)[-1].rstrip('/')}"
+        return f"exporter/{shown(self.url).split('://', 1)[-1].rstrip('/')}"
 
 
 class Scraped(NamedTuple):
@@ -162,11 +167,13 @@ class _Round:
                     self._room.release()
 
     async def _ask(self, session: aiohttp.ClientSession, exporter: ExporterAddress) -> Scraped:
-        url = exporter.url if exporter.url.endswith(_PATH) else exporter.url.rstrip("/") + _PATH
+        address = Address.of(exporter.url)
+        url = address.url if address.url.endswith(_PATH) else address.url.rstrip("/") + _PATH
+        headers = None if address.login is None else {"Authorization": address.login.header}
         at_ms = self._clock.now_ms()
         body = bytearray()
         try:
-            async with session.get(url) as answer:
+            async with session.get(url, headers=headers) as answer:
                 because = "" if answer.status == _OK else f"status {answer.status}"
                 if not because:
                     async for chunk in answer.content.iter_chunked(_CHUNK_BYTES):

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from collector.dcgm.answers import Part
-from collector.dcgm.samples import Samples
+from collector.dcgm.samples import REPEATED, Samples
 from domain.errors import RecordingError
 from domain.gpu_sample import HIGHEST, Device, Field
 from domain.window import MS_PER_HOUR, is_instant
@@ -64,7 +64,10 @@ def read_parquet(path: Path, *, source: str, step_ms: int | None = None) -> Iter
         "day", maintain_order=True
     ):
         counted, nowhere = Counter({NOWHERE: nowhere}), 0
-        frame = _samples(day.join(described, on=_DEVICE), step_ms or _USUAL_STEP_MS, counted)
+        # As what is stored already, a row that comes again in its file counts once.
+        once = day.unique(maintain_order=True)
+        counted[REPEATED] += len(day) - len(once)
+        frame = _samples(once.join(described, on=_DEVICE), step_ms or _USUAL_STEP_MS, counted)
         yield Part(
             source=source,
             until_ms=int(frame["at_ms"][-1]) + 1,

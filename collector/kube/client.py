@@ -8,20 +8,24 @@ core/v1, never list again after a 410, and wait for ever on a dead peer.
 
 import os
 import ssl
+import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import urllib3
 from kubernetes import config as kube_config
 from kubernetes.client import ApiClient, Configuration
-from kubernetes.config.kube_config import KUBE_CONFIG_DEFAULT_LOCATION, KubeConfigMerger
+from kubernetes.config.kube_config import KUBE_CONFIG_DEFAULT_LOCATION, KubeConfigLoader, KubeConfigMerger
+from typing_extensions import override
 from urllib3.exceptions import HTTPError, ReadTimeoutError
 
 from collector.kube.credentials import SERVER_CERTIFICATE, Lifetime, of_certificates, of_token
+from collector.kube.plugin import PLUGIN_SECONDS, limited
 from domain.errors import SettingsError, UnreachableError
 from domain.window import MS_PER_MINUTE
 
@@ -106,7 +110,7 @@ class Connection:
         load: reads the configuration again, because credentials were renewed.
         kubeconfig: what `load` reads; when it changes the credentials in it have.
         stamp: when that file had changed last before the configuration was read.
-        asks_plugin: whether a plug-in gives the token, and gives another one before it ends.
+        asks_plugin: whether a plug-in gives the credentials, before which nothing is asked of the server.
     """
 
     def __init__(
@@ -209,6 +213,7 @@ class Connection:
             UnreachableError: no answer came, or the connection was closed with `close`.
         """
         self._renew(when_changed=True)
+        self._expect_credentials()
         with self._lock:
             pool, host = self._pool, self._host
         where = f"GET {host}{path}"
@@ -273,8 +278,21 @@ class Connection:
         with suppress(SettingsError):
             configuration = self._load()
             with self._lock:
-                self._use(configuration)
-                self._stamp = stamp
+                if not self._lacks_credentials(configuration) or self._lacks_credentials(self._configuration):
+                    self._use(configuration)
+                    self._stamp = stamp
+
+    def _lacks_credentials(self, configuration: Configuration) -> bool:
+        """Whether a plug-in should have given some, and failed: the package only logs it."""
+        return self._asks_plugin and not (configuration.api_key or configuration.cert_file)
+
+    def _expect_credentials(self) -> None:
+        """Ask a plug-in that gave none again; nothing is asked of the server as nobody."""
+        if self._lacks_credentials(self._configuration):
+            self._renew(when_changed=False)
+        if self._lacks_credentials(self._configuration):
+            message = f"credentials for {self._host} cannot be renewed: its plug-in gave none; trying again"
+            raise UnreachableError(message)
 
     def _headers(self) -> dict[str, str]:
         """
@@ -318,13 +336,9 @@ def _configuration(kubeconfig: Path | None, context: str | None) -> Configuratio
                 client_configuration=configuration
             )
         else:
-            kube_config.load_kube_config(  # type: ignore[no-untyped-call]
-                config_file=None if kubeconfig is None else str(kubeconfig),
-                context=context,
-                client_configuration=configuration,
-                persist_config=False,
-            )
-            _expect_credentials(configuration, kubeconfig, context)
+            _Loader(  # type: ignore[no-untyped-call]
+                config_dict=_merged(kubeconfig), config_base_path=None, active_context=context
+            ).load_and_set(configuration)
     # No file, no YAML, half a certificate, no identity provider: the package raises anything.
     except Exception as cause:
         given = "the usual kubeconfig" if kubeconfig is None else f"kubeconfig {kubeconfig}"
@@ -336,22 +350,36 @@ def _configuration(kubeconfig: Path | None, context: str | None) -> Configuratio
     return configuration
 
 
-def _expect_credentials(configuration: Configuration, kubeconfig: Path | None, context: str | None) -> None:
-    """Refuse to go on as nobody where a plug-in should have given credentials: the package only logs it."""
-    if not (configuration.api_key or configuration.cert_file) and _asks_plugin(kubeconfig, context):
-        message = "its plug-in gave no credentials, and the log says why"
-        raise kube_config.ConfigException(message)
+class _Loader(KubeConfigLoader):
+    """The package's, but for a plug-in that hangs: it is ended."""
+
+    @override
+    def _load_from_exec_plugin(self) -> object:
+        user: dict[str, Any] = self._user.value  # type: ignore[union-attr]
+        given = user.get("exec")
+        # At a terminal a person may have to log in, and may press Ctrl-C.
+        if given and not sys.stdout.isatty():
+            user["exec"] = limited(given, PLUGIN_SECONDS)
+        try:
+            return super()._load_from_exec_plugin()  # type: ignore[no-untyped-call]
+        finally:
+            user |= {"exec": given} if given else {}
 
 
 def _asks_plugin(kubeconfig: Path | None, context: str | None) -> bool:
     """Whether the user of a context has an exec plug-in; of a kubeconfig that can be read."""
-    path = KUBE_CONFIG_DEFAULT_LOCATION if kubeconfig is None else str(kubeconfig)
-    config = KubeConfigMerger(path).config  # type: ignore[no-untyped-call]
+    config = _merged(kubeconfig)
     chosen = config["contexts"].get_with_name(context or config["current-context"])["context"]
     if not (chosen.safe_get("user") and config.safe_get("users")):
         return False
     user = config["users"].get_with_name(chosen["user"], safe=True)
     return user is not None and "exec" in user["user"]
+
+
+def _merged(kubeconfig: Path | None) -> Any:
+    """What stands in a kubeconfig, or in all of those that the usual place names."""
+    path = KUBE_CONFIG_DEFAULT_LOCATION if kubeconfig is None else str(kubeconfig)
+    return KubeConfigMerger(path).config  # type: ignore[no-untyped-call]
 
 
 def _changed_at(path: Path | None) -> int:

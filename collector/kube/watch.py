@@ -307,6 +307,9 @@ class KindReader:
                     return replace(against, lived=lasted(), because=f"watch {path}: {against.because}")
                 gave = True
         except UnreachableError as cause:
+            # Whoever cuts idle connections may cut each of them before a bookmark comes.
+            if not gave and lasted():
+                self._intake.troubled(self._translator, "", began_ms)
             return ended(Outcome.BROKEN, str(cause))
         except UNREADABLE as cause:
             # A line that is no event: one may be lost, and only a list tells which.

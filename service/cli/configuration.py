@@ -1,6 +1,7 @@
 """`config`: the settings in force, with secrets masked."""
 
 import os
+import re
 from typing import Any
 
 import typer
@@ -10,6 +11,7 @@ from service.cli.options import Config, DataDir, Given
 from service.settings import Settings, plain
 
 MASK = "********"
+_LOGIN = re.compile(r"^(?P<scheme>\w+://)[^/?#]*@")
 
 _group = typer.Typer(help="The settings in force.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -50,9 +52,14 @@ def masked(settings: Settings) -> dict[str, Any]:
     for section, name in ((shown["auth"]["header"], "secret"), (shown["auth"], "token")):
         if section[f"{name}_file"] is not None:
             section[name] = MASK
-    # A password in an address is a secret too.
-    address = shown["server"]["base_url"]
-    head, at, tail = address.rpartition("@")
-    if at:
-        shown["server"]["base_url"] = f"{head.partition('://')[0]}://{MASK}@{tail}"
-    return shown
+    without_passwords: dict[str, Any] = _without_passwords(shown)
+    return without_passwords
+
+
+def _without_passwords(value: Any) -> Any:
+    """The same, but for names and passwords in addresses: they are secrets too, wherever they stand."""
+    if isinstance(value, dict):
+        return {name: _without_passwords(member) for name, member in value.items()}
+    if isinstance(value, list):
+        return [_without_passwords(member) for member in value]
+    return _LOGIN.sub(f"\\g<scheme>{MASK}@", value) if isinstance(value, str) else value

@@ -35,7 +35,7 @@ Step: TypeAlias = Annotated[
     ),
 ]
 
-_SILENCES_SHOWN = 10
+_LINES_SHOWN = 10
 
 _importer = typer.Typer(
     help="Take in history recorded elsewhere.", no_args_is_help=True, rich_markup_mode=None
@@ -149,7 +149,11 @@ def prometheus(  # noqa: PLR0913 (options of a command)
         with _progress("keeping the books"):
             anew = books.kept()["activity"]
         _print_taken(cluster, taken, anew)
-    _print_silences(silences)
+    _print_some([f"{why}; it may lack samples: give the same command again" for why in taken.lacking])
+    _print_some([
+        f"no device was told of from {format_instant(from_ms)} to {format_instant(to_ms)}"
+        for from_ms, to_ms in silences
+    ])  # fmt: skip
 
 
 @_importer.command("dcgm")
@@ -251,11 +255,11 @@ def _print_taken(cluster: str, taken: "Taken", anew: int) -> None:
         typer.echo(f"  set aside {times:,}: {cause}")
 
 
-def _print_silences(silences: list[tuple[int, int]]) -> None:
-    for from_ms, to_ms in silences[:_SILENCES_SHOWN]:
-        typer.echo(f"  no device was told of from {format_instant(from_ms)} to {format_instant(to_ms)}")
-    if len(silences) > _SILENCES_SHOWN:
-        typer.echo(f"  and so {len(silences) - _SILENCES_SHOWN:,} times more")
+def _print_some(lines: list[str]) -> None:
+    for line in lines[:_LINES_SHOWN]:
+        typer.echo(f"  {line}")
+    if len(lines) > _LINES_SHOWN:
+        typer.echo(f"  and so {len(lines) - _LINES_SHOWN:,} times more")
 
 
 def _print(cluster: str, summary: "ImportSummary", recut: int) -> None:

@@ -6,9 +6,10 @@ import pytest
 from typing_extensions import override
 
 from collector.checkpoints import ANNOTATION
+from collector.gone import Gone
 from collector.intake import Intake
 from collector.kube import pod_said
-from domain.facts import Batch, Known, Moment
+from domain.facts import Batch, Known, Moment, ObjectKind, ObjectState
 from domain.window import LAST_KEPT_MS
 from store.embedded import Store
 from tests.collector.objects import POD, at, intake, pod
@@ -113,3 +114,39 @@ def test_a_batch_says_since_when_its_known_objects_were_seen() -> None:
         if second in {2, 4, 5}:
             taking.flush()
     assert sink.told == [LAST_KEPT_MS, at(1), at(2)]
+
+
+def gone_state(uid: str, gone_ms: int | None) -> ObjectState:
+    return ObjectState(
+        uid=uid,
+        kind=ObjectKind.POD,
+        namespace="n",
+        name=uid,
+        resource_version="1",
+        seen_ms=0,
+        gone_ms=gone_ms,
+    )
+
+
+def test_an_end_that_a_clock_far_ahead_stamped_keeps_none_behind_it() -> None:
+    objects: dict[str, ObjectState] = {}
+    gone = Gone(2 * HOUR_MS, objects)
+    ends = {"first": 0, "ahead": 1_000 * HOUR_MS, "second": HOUR_MS, "third": 4 * HOUR_MS}
+    for uid, gone_ms in ends.items():
+        objects[uid] = gone_state(uid, gone_ms)
+        gone.add(uid, gone_ms)
+    gone.forget()
+    assert list(objects) == ["ahead", "third"]
+
+
+def test_one_that_the_store_knows_with_such_an_end_keeps_none_behind_it() -> None:
+    objects = {
+        uid: gone_state(uid, at) for uid, at in (("ahead", 1_000 * HOUR_MS), ("first", 0), ("there", None))
+    }
+    gone = Gone(2 * HOUR_MS, objects)
+    gone.forget()
+    assert list(objects) == ["ahead", "first", "there"]
+    objects["new"] = gone_state("new", 3 * HOUR_MS)
+    gone.add("new", 3 * HOUR_MS)
+    gone.forget()
+    assert list(objects) == ["ahead", "there", "new"]

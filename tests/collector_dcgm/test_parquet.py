@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 
 from collector.dcgm.parquet import NO_ACTIVITY, NO_MEMORY, read_parquet
+from collector.dcgm.samples import REPEATED
 from domain.errors import RecordingError
 
 DAY_MS = 86_400_000
@@ -109,3 +110,18 @@ def test_what_is_no_parquet_is_refused(tmp_path: Path) -> None:
     path.write_text("at_ms,node")
     with pytest.raises(RecordingError, match="cannot be read as Parquet"):
         list(read_parquet(path, source="site"))
+
+
+def test_a_row_that_comes_again_in_its_file_counts_once(tmp_path: Path) -> None:
+    shared = {"copies": 1, "uuid": "GPU-2"}
+    path = write(tmp_path / "s.parquet", {}, shared, {}, shared, {"pod": "other"}, {"activity": 0.25}, {})
+    [part] = read_parquet(path, source="site")
+    assert part.samples.set_aside == {REPEATED: 3}
+    rows = part.samples.frame.select("device", "pod", "activity", "pod_shares").rows()
+    # Another value of the same instant is another reading: which of them counts, is decided later.
+    assert sorted(rows) == [
+        ("GPU-1", "other", 0.5, 0),
+        ("GPU-1", "train", 0.25, 1),
+        ("GPU-1", "train", 0.5, 1),
+        ("GPU-2", "train", 0.5, 1),
+    ]

@@ -8,8 +8,10 @@ import time
 from collections.abc import Iterator
 from datetime import timedelta
 from itertools import islice
+from pathlib import Path
 
 import pytest
+import requests
 
 from collector.dcgm.answers import Part
 from collector.dcgm.prometheus import CHUNK_POINTS, Prometheus, Range
@@ -29,6 +31,10 @@ END = START + POINTS * STEP
 # From here on one device is told of, with a long silence.
 SILENT = START + 9_000 * STEP
 SLOW_ANSWER_SECONDS = 1
+
+CONFIG = "global: {scrape_interval: 1m}\n"
+# A second store that is away: of those of its own a server does not go without.
+REMOTE = 'remote_read: [{url: "http://127.0.0.1:9/read", read_recent: true}]\n'
 
 pytestmark = [pytest.mark.prometheus, pytest.mark.slow]
 
@@ -67,12 +73,16 @@ def recording() -> str:
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    folder = tmp_path_factory.mktemp("prometheus")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("prometheus")
+
+
+@pytest.fixture(scope="module")
+def server(folder: Path) -> Iterator[str]:
     (folder / "metrics.txt").write_text(recording())
     blocks = ["tsdb", "create-blocks-from", "openmetrics", str(folder / "metrics.txt"), str(folder / "tsdb")]
     subprocess.run([program("promtool"), *blocks], check=True, capture_output=True)
-    (folder / "prometheus.yml").write_text("global: {scrape_interval: 1m}\n")
+    (folder / "prometheus.yml").write_text(CONFIG)
     (port,) = free_ports(1)
     command = [
         program("prometheus"),
@@ -80,6 +90,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         f"--storage.tsdb.path={folder / 'tsdb'}",
         "--storage.tsdb.retention.time=100y",
         f"--web.listen-address=127.0.0.1:{port}",
+        "--web.enable-lifecycle",
         "--log.level=warn",
     ]
     url = f"http://127.0.0.1:{port}"
@@ -222,3 +233,37 @@ def test_a_server_that_takes_the_question_and_never_answers_is_given_up() -> Non
         prometheus.close()
         # The time-out, three times again, and the pauses between.
         assert time.monotonic() - began < 60
+
+
+def test_a_stretch_of_which_a_server_could_not_look_everywhere_is_read_again(
+    server: str, folder: Path
+) -> None:
+    def configure(text: str) -> None:
+        (folder / "prometheus.yml").write_text(text)
+        assert requests.post(f"{server}/-/reload", timeout=60).ok
+
+    store, clock = Store.open(None), HandClock((START + 3_600) * 1000)
+    settings = GpuMetricsSettings(
+        cluster="c",
+        prometheus=server,
+        match='job="plain"',
+        step=timedelta(seconds=STEP),
+        backfill=timedelta(hours=1),
+    )
+    poller = Poller(settings, store, clock)
+    marks = []
+    try:
+        for text in (CONFIG + REMOTE, CONFIG, CONFIG):
+            configure(text)
+            poller.poll()
+            [mark] = store.sample_marks()
+            marks.append((mark["read_until_ms"], "remote_read" in str(mark["last_error"])))
+            clock.at_ms += STEP * 1000
+    finally:
+        configure(CONFIG)
+        poller.close()
+    # What the server has itself counts at once; as read it counts when an answer was whole.
+    assert marks == [(0, True), (0, True), (clock.at_ms - 2 * STEP * 1000, False)]
+    [kept] = store.rows("select count(*) as n, count(distinct at_ms) as instants from gpu_sample")
+    assert (kept["n"], kept["instants"]) == (241, 241)
+    store.close()

@@ -3,6 +3,8 @@
 import base64
 import json
 import os
+import subprocess
+import sys
 from collections.abc import Mapping
 from itertools import islice
 from pathlib import Path
@@ -14,6 +16,7 @@ from kubernetes.client import Configuration
 from collector.kube import client
 from collector.kube.client import Connection
 from collector.kube.credentials import Lifetime, of_certificates, of_token
+from collector.kube.plugin import limited
 from domain.errors import SettingsError, UnreachableError
 from domain.window import SystemClock, format_instant, parse_instant
 from tests.collector_live.running import PODS
@@ -214,9 +217,64 @@ def test_a_plugin_that_fails_takes_no_credentials_away_and_is_asked_again(tmp_pa
             connection.get(PODS, {})
         connection.get(PODS, {})
         assert cluster.authorizations == ["Bearer old", "Bearer old", "Bearer new"]
-        plugin(script, gives=None)
-        with pytest.raises(SettingsError, match="context current: its plug-in gave no credentials"):
-            Connection.open(kubeconfig=tmp_path / "kubeconfig")
+
+
+def test_a_plugin_that_fails_at_the_start_is_asked_again_and_nobody_is_asked_as_nobody(
+    tmp_path: Path,
+) -> None:
+    script = tmp_path / "plugin"
+    execute = plugin(script, gives=None)
+    with FakeCluster() as cluster:
+        cluster.serve(PODS)
+        connection = Connection.open(kubeconfig=kubeconfig(tmp_path / "kubeconfig", cluster.url, execute))
+        with pytest.raises(UnreachableError, match="cannot be renewed: its plug-in gave none"):
+            connection.get(PODS, {})
+        assert connection.lifetimes() == []
+        plugin(script, gives="new")
+        assert connection.get(PODS, {}).status == 200
+    assert cluster.authorizations == ["Bearer new"]
+
+
+def test_a_plugin_that_hangs_is_ended_with_all_that_it_started(tmp_path: Path) -> None:
+    script, alive = tmp_path / "plugin", tmp_path / "alive"
+    os.mkfifo(alive)
+    # Whoever reads it gets its end when the last of them that holds it open has ended.
+    script.write_text(f"#!/bin/sh\nexec 3>{alive}\nsleep 600 &\nwait\n")
+    script.chmod(0o755)
+    limit = limited({"command": str(script), "args": ["a"], "apiVersion": PLUGIN}, 0.5)
+    with subprocess.Popen([limit["command"], *limit["args"]], stderr=subprocess.PIPE) as asked:
+        assert alive.read_bytes() == b""
+        assert asked.communicate()[1] == b"it said nothing for 0.5 s and was ended\n"
+    assert asked.returncode == 1
+    assert limit["apiVersion"] == PLUGIN
+
+
+@pytest.mark.usefixtures("capsys")  # at a terminal a person may log in
+def test_a_plugin_of_a_kubeconfig_runs_where_it_can_be_ended_with_all_that_it_starts(tmp_path: Path) -> None:
+    script = tmp_path / "plugin"
+    execute = plugin(script, gives="old")
+    said = {"apiVersion": PLUGIN, "kind": "ExecCredential"}
+    script.write_text(
+        f"#!{sys.executable}\nimport json, os\nleads = os.getsid(0) == os.getpid()\n"
+        f"print(json.dumps({said} | {{'status': {{'token': f'leads {{leads}}'}}}}))\n"
+    )
+    with FakeCluster() as cluster:
+        cluster.serve(PODS)
+        Connection.open(kubeconfig=kubeconfig(tmp_path / "k", cluster.url, execute)).get(PODS, {})
+    assert cluster.authorizations == ["Bearer leads True"]
+
+
+def test_what_a_plugin_says_is_handed_on_with_its_complaints_and_its_exit_code(tmp_path: Path) -> None:
+    script = tmp_path / "plugin"
+    script.write_text("#!/bin/sh\necho $1\necho no >&2\nexit 3\n")
+    script.chmod(0o755)
+    limit = limited({"command": str(script), "args": ["a b"]}, 60)
+    done = subprocess.run([limit["command"], *limit["args"]], capture_output=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (3, b"a b\n", b"no\n")
+    missing = limited({"command": str(tmp_path / "none")}, 60)
+    done = subprocess.run([missing["command"], *missing["args"]], capture_output=True, check=False)
+    assert done.returncode == 1
+    assert b"No such file" in done.stderr
 
 
 def test_an_identity_provider_that_is_not_reached_takes_no_credentials_away(tmp_path: Path) -> None:

@@ -242,6 +242,24 @@ def test_a_quiet_watch_that_lasted_before_it_was_cut_slows_nothing_down(
     assert waits == [0.8] * 4
 
 
+def test_a_kind_whose_quiet_watches_are_all_cut_counts_as_followed_up_to_the_beginning_of_the_last(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch, "_LIVED_SECONDS", 0.0)
+    with reading(cluster) as live:
+        until(lambda: cluster.open_watches(PODS) > 0)
+        until(lambda: live.has_mark(ObjectKind.POD, ""))
+        listed_ms = live.mark().seen_ms
+        live.clock.at_ms += 60_000
+        cluster.cut_watches(PODS)
+        until(lambda: cluster.opened(PODS) == 2)
+        live.clock.at_ms += 60_000
+        cluster.cut_watches(PODS)
+        # The second was opened after a minute, and would have told of what was before that.
+        until(lambda: live.mark().seen_ms == listed_ms + 60_000)
+        assert len(cluster.asked(PODS, watch=False)) == 1
+
+
 @pytest.mark.parametrize("end", [b'{"type":"ERROR","object":{"code":410}}\n', b"{\n"])
 def test_a_watch_that_says_something_and_loses_its_place_for_ever_slows_down(
     cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch, end: bytes

@@ -78,8 +78,32 @@ SLICES = {
 def test_exporters_are_the_pods_that_run_and_the_endpoints_that_are_ready(
     by: By, port: int, body: dict[str, Any], expected: list[tuple[str, str]]
 ) -> None:
-    found = exporters_in(json.dumps(body).encode(), Asked(by=by, namespace="", selector="a=b", port=port))
+    found = exporters_in([json.dumps(body).encode()], Asked(by=by, namespace="", selector="a=b", port=port))
     assert [(one.url, one.node) for one in found] == expected
+
+
+@pytest.mark.parametrize("in_order", [1, -1])
+def test_an_exporter_with_addresses_of_two_families_is_asked_once(in_order: int) -> None:
+    def of(family: str, port: int, **addresses: str) -> bytes:
+        endpoints = [
+            {"addresses": [address], "nodeName": "gpu-1", "targetRef": {"kind": "Pod", "uid": uid}}
+            for uid, address in addresses.items()
+        ]
+        one = {"addressType": family, "ports": [{"name": "metrics", "port": port}], "endpoints": endpoints}
+        return json.dumps({"kind": "EndpointSliceList", "items": [one]}).encode()
+
+    pages = [
+        of("IPv6", 9400, both="fd00::1", only_6="fd00::2"),
+        of("IPv4", 9400, both="10.0.0.1", only_4="10.0.0.3"),
+        of("IPv4", 9500, both="10.0.0.1"),  # another exporter in the same pod
+    ]
+    asked = Asked(by=By.SERVICES, namespace="", selector="a=b", port=0)
+    assert [one.url for one in exporters_in(pages[::in_order], asked)] == [
+        "http://10.0.0.1:9400",
+        "http://10.0.0.1:9500",
+        "http://10.0.0.3:9400",
+        "http://[fd00::2]:9400",
+    ]
 
 
 def exporter_pod(port: int, uid: str = "u-1") -> dict[str, Any]:

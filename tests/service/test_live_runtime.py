@@ -9,6 +9,8 @@ import yaml
 from service.runtime import Runtime
 from service.settings_file import load_settings
 from tests.collector_live.running import ASKS_EVERY_SECONDS, PODS, pod, until
+from tests.collector_live.test_credentials import kubeconfig as kubeconfig_of
+from tests.collector_live.test_credentials import plugin
 from tests.fake_cluster import FakeCluster
 
 
@@ -66,6 +68,33 @@ def test_a_pod_of_a_watched_cluster_reaches_the_api_and_all_ends_when_told(tmp_p
                 until(lambda: "GpuledgerAlarm" in alerts(runtime.url), pause=ASKS_EVERY_SECONDS)
     names = [thread.name for thread in threading.enumerate()]
     assert [name for name in names if name.startswith(("collector/", "north/", "api"))] == []
+
+
+def test_a_plugin_that_fails_at_the_start_holds_up_nothing_but_its_cluster(tmp_path: Path) -> None:
+    execute = plugin(tmp_path / "plugin", gives=None)
+    with FakeCluster() as cluster:
+        cluster.serve(PODS)
+        cluster.apply(PODS, pod("u1", node="n1"))
+        file = kubeconfig_of(tmp_path / "kubeconfig", cluster.url, execute)
+        settings = load_settings(
+            overrides={
+                "store.data_dir": tmp_path / "data",
+                "server.port": 0,
+                "clusters": [{"name": "north", "kubeconfig": str(file)}],
+                "gpu_metrics": [{"cluster": "north", "discover": {"by": "pods"}, "step": "1s"}],
+            }
+        )
+        with Runtime(settings) as runtime:
+
+            def sources() -> dict[str, dict[str, str]]:
+                rows = requests.get(f"{runtime.url}/api/v1/sources", timeout=60).json()["rows"]
+                return {row["kind"]: row for row in rows}
+
+            until(lambda: "its plug-in gave none" in sources().get("Pod", {}).get("last_error", ""))
+            assert "mend the plug-in" in sources()["Pod"]["remedy"]
+            plugin(tmp_path / "plugin", gives="new")
+            until(lambda: bool(sources()["Pod"]["seen_at"]), pause=ASKS_EVERY_SECONDS)
+        assert set(cluster.authorizations) == {"Bearer new"}
 
 
 def test_a_site_that_reads_gpu_metrics_only_pauses_too_while_the_disk_is_full(tmp_path: Path) -> None:

@@ -179,9 +179,15 @@ def test_gpu_metrics_are_as_fresh_as_their_newest_sample_and_not_as_the_last_ans
     answers = Answers(store, Tenancy(), POLICY, FixedClock(at(60)))
     [near] = [row for row in answers.sources().rows if row["source"] == NEAR]
     assert near["set_aside_causes"] == [{"because": "blank", "count": 2}]
-    # At an earlier instant a source tells what it had given by then.
-    assert told_of(store, 20)[PROMETHEUS] == ("read", 0.0)
+    # At an earlier instant a source tells what it had given by then: a sample stands for 90 s.
+    assert told_of(store, 20)[PROMETHEUS] == ("read", 510.0)
     assert told_of(store, 20)[NEAR] == ("never_read", None)
+
+
+def test_a_sample_of_a_clock_that_was_ahead_hides_no_outage(store: Store) -> None:
+    give(store, NEAR, 6_000, answered=6_000)
+    assert told_of(store, 61)[NEAR] == ("read", 30.0)
+    assert told_of(store, 90)[NEAR] == ("stale", 1_770.0)
 
 
 def test_a_source_that_is_silent_for_days_was_taken_away_unless_all_are_silent(store: Store) -> None:
