@@ -37,7 +37,7 @@ def eta(search: Search, known: KnownWorkload, answer: Explanation | None, policy
     waits = search.scene.waits
     told_of = _of(search, known, answer, waits, few_below=policy.few_below)
     now_s = told_of["median_seconds"]
-    ways = Ways(search, known, waits).options()
+    ways = Ways(search, known, waits, answer).options()
     better = sooner(ways, None if now_s is None else now_s * MS_PER_SECOND)
     return told_of | {"sooner": [_option(one, now_s) for one in better]}
 

@@ -13,8 +13,10 @@ from analytics.eta.waits import FOREVER_MS, Ask, size_bucket
 from analytics.why.nodes import Gang, PodSet
 from analytics.why.placement import place
 from analytics.why.quota import Request
+from analytics.why.reason import Explanation, Reason
 from domain.placement import Placement
 from domain.quantity import MICRO_PER_GPU
+from domain.workload import State
 from service.eta_waits import Known as KnownWaits
 from service.why_facts import Known
 from service.why_nodes import placement_of
@@ -32,10 +34,11 @@ class Ways:
     search: Search
     known: Known
     waits: KnownWaits
+    answer: Explanation
 
     def options(self) -> Iterator[Option]:
         """All of them, good or not; where its pods are not alike, those that leave them as they are."""
-        gang = self.known.gang(self.search.site)
+        gang = self._gang()
         if len(gang.pod_sets) == 1:
             yield from self._fewer(gang.pod_sets[0], gang)
             yield from self._flavors(gang.pod_sets[0], gang)
@@ -68,7 +71,12 @@ class Ways:
                 return
             gpus = micro_gpus / part / MICRO_PER_GPU
             bucket = int(size_bucket(np.array([micro_gpus // part]))[0])
-            fits = self._fits(replace(gang, pod_sets=(smaller,)), self._request(part=part))
+            # Where there is room for all of it, to ask for less brings it no nearer.
+            fits = (
+                None
+                if self._has_room(gang)
+                else self._fits(replace(gang, pod_sets=(smaller,)), self._request(part=part))
+            )
             yield Option(
                 way=Way.FEWER_GPUS,
                 what=f"Ask for {gpus:g} GPU{'s' * (gpus != 1)} instead of {micro_gpus / MICRO_PER_GPU:g}",
@@ -114,7 +122,7 @@ class Ways:
                 continue
             if queue not in site.cluster_queues or site.stopped(namespace, door, queue):
                 continue
-            gang = self.known.gang(site)
+            gang = self._gang()
             moved = tuple(
                 replace(
                     pods,
@@ -160,11 +168,32 @@ class Ways:
         )
         return Request(queue=queue, pod_sets=sets)
 
-    def _fits(self, gang: Gang, request: Request | None) -> bool:
-        """Whether there are room and quota for it now; who else waits for them is not asked."""
+    def _fits(self, gang: Gang, request: Request | None) -> bool | None:
+        """
+        Whether there are room and quota for it now, and nobody before it whom the queue lets nobody pass.
+
+        Who else waits for them is not asked. None where neither is what it waits for.
+        """
+        is_behind = any(one.reason is Reason.BEHIND_IN_QUEUE for one in self.answer.findings)
+        if self.known.state is State.CHECKING or (not is_behind and self._has_room(self._gang())):
+            return None
+        if request is not None and self.search.is_blocked(self.known, request.queue):
+            return False
+        return self._is_free(gang, request)
+
+    def _gang(self) -> Gang:
+        return self.known.gang(self.search.site)
+
+    def _has_room(self, gang: Gang) -> bool:
+        """Whether there are room and quota for it as it is, or it has them."""
+        return self.known.state is State.CHECKING or self._is_free(gang, self._request())
+
+    def _is_free(self, gang: Gang, request: Request | None) -> bool:
         if request is not None and self.search.site.quota.findings(request):
             return False
-        return bool(gang.pod_sets) and not place(gang, self.search.site.stock)
+        if not gang.pod_sets or place(gang, self.search.site.stock):
+            return False
+        return self.search.lets_in(self.known, gang)
 
 
 def _part(pods: PodSet, part: int) -> PodSet | None:

@@ -60,16 +60,30 @@ qualify
     ) = 1
 """
 # One row per workload that waits in a queue for quota: how many of the queue come before it, by priority
-# and then by time.
+# and then by time. What came through a queue that somebody stopped stands in no line.
 _OURS: Final = """
 with described as (
     select
         cluster,
         uid,
-        arg_max(coalesce((body::json ->> 'priority')::bigint, 0), from_ms) as priority
+        arg_max(coalesce((body::json ->> 'priority')::bigint, 0), from_ms) as priority,
+        arg_max(body::json ->> 'local_queue', from_ms) as local_queue
     from description
     where kind = 'Workload' and observed_ms < $as_of_ms
     group by cluster, uid
+),
+
+stopped as (
+    select object_state.cluster, object_state.kind, object_state.namespace, object_state.name
+    from object_state
+    inner join description
+        on object_state.cluster = description.cluster and object_state.uid = description.uid
+    where
+        object_state.kind in ('ClusterQueue', 'LocalQueue')
+        and coalesce(object_state.gone_ms >= $as_of_ms, true)
+        and description.from_ms < $as_of_ms
+    group by object_state.cluster, object_state.kind, object_state.namespace, object_state.name
+    having arg_max(description.body::json ->> 'stop_policy', description.from_ms) not in ('', 'None')
 )
 
 select
@@ -84,6 +98,14 @@ inner join span
     on workload.cluster = span.cluster and workload.workload_uid = span.workload_uid
 left join described
     on workload.cluster = described.cluster and workload.workload_uid = described.uid
+anti join stopped as door
+    on
+        workload.cluster = door.cluster
+        and workload.namespace = door.namespace
+        and described.local_queue = door.name
+        and door.kind = 'LocalQueue'
+anti join stopped as line
+    on workload.cluster = line.cluster and workload.queue = line.name and line.kind = 'ClusterQueue'
 where
     workload.queue != ''
     and ($queue is null or workload.queue = $queue)

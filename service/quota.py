@@ -184,6 +184,7 @@ class Proposer:
             unit=self.terms.units.get(site.pool, 1),
             leftover=site.leftover,
             spare=max(0, own - base),
+            base=base,
         )
         expires = self.policy.quota_proposal_expires_after // timedelta(milliseconds=1)
         proposed = propose(

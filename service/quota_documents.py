@@ -10,7 +10,7 @@ import msgspec
 
 from analytics.quota.exposed import Reclaim, Running, exposed
 from analytics.quota.movements import COHORT, Kind
-from analytics.quota.patch import Target, inverse, patch
+from analytics.quota.patch import Target, inverse, patch, refused_by_volcano
 from analytics.quota.rules import scaled_weight
 from api.answers import Listing, Record
 from domain.errors import UsageError
@@ -19,7 +19,16 @@ from domain.objects import VolcanoQueue, Workload
 from domain.quantity import MICRO_PER_GPU
 from domain.window import format_instant
 from service.quota_settings import QuotaSettings
-from service.quota_site import PoolSite, QuotaObject, pools, quota_objects, reclaim_policies, record, target
+from service.quota_site import (
+    RESOURCE,
+    PoolSite,
+    QuotaObject,
+    pools,
+    quota_objects,
+    reclaim_policies,
+    record,
+    target,
+)
 from store import proposals as kept
 from store.embedded import Store
 
@@ -154,6 +163,10 @@ class _Now:
         if weight and isinstance(says.body, VolcanoQueue):
             scaled = scaled_weight(Decimal(says.body.weight), agreed=before, proposed=after)
             after = max(1, round(scaled))
+        elif isinstance(says.body, VolcanoQueue):
+            refused = refused_by_volcano(says.body, resource=RESOURCE, after=after)
+            if refused:
+                return none | {"no_patch_because": refused}
         return {
             "patch": list(patch(found, after)),
             "inverse": list(inverse(found, after)),

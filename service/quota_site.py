@@ -159,6 +159,9 @@ def _outside(objects: Sequence[QuotaObject]) -> Iterator[tuple[str, Holding]]:
             if gpus is not None:
                 yield says.name, Holding(gpus=gpus, says=says)
         elif isinstance(says.body, ResourceQuota) and RESOURCE in says.body.hard:
+            if says.body.scoped is True:
+                # It is about some of the pods, and use is told of all of them.
+                continue
             gpus = _whole(says.body.hard[RESOURCE])
             holder = f"namespace/{says.namespace}"
             if gpus is not None and (holder not in tightest or gpus < tightest[holder].gpus):

@@ -244,10 +244,10 @@ def _of_quota(search: Search, finding: Finding) -> Mapping[str, Record]:
     """Who has reserved the flavor: in the queue, or in the cohort whose quota is used up."""
     flavor, resource = str(finding.evidence["flavor"]), str(finding.evidence["resource"])
     queues = {str(finding.evidence["queue"])}
-    if finding.reason is Reason.COHORT_EXHAUSTED:
+    cohorts = {one.name for one in finding.blockers if one.kind is BlockerKind.COHORT}
+    if cohorts:
         tree = search.site.quota.site.tree((flavor, resource)).queues
-        cohorts = {one.name for one in finding.blockers}
-        queues = {
+        queues |= {
             name for name, queue in tree.items() if cohorts & {above.name for above in queue.line()[1:]}
         }
     asked = {"cluster": search.cluster, "as_of_ms": search.as_of_ms}

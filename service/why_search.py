@@ -10,6 +10,7 @@ import msgspec
 
 from analytics.fragmentation.places import written
 from analytics.why.ceilings import Ceiling, of_kai, of_namespace, of_volcano, within
+from analytics.why.nodes import Gang
 from analytics.why.order import Waiting, positions, queue_order
 from analytics.why.placement import place
 from analytics.why.quota import PodSetAsk, Request
@@ -59,10 +60,14 @@ def _each(pods: PodSet) -> dict[str, int]:
 
 
 @lru_cache(maxsize=32_768)
-def _read_body(text: str) -> tuple[int, Shape]:
-    """The priority of a Workload and what it asks: between two looks most descriptions stay as they are."""
+def _read_body(text: str) -> tuple[str, int, Shape]:
+    """
+    The local queue and priority of a Workload, and what it asks.
+
+    Between two looks most descriptions stay as they are.
+    """
     body = _WORKLOAD.decode(text)
-    return body.priority, _shape(body)
+    return body.local_queue, body.priority, _shape(body)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +112,8 @@ class Search:
     def without_quota(self, known: Known) -> tuple[Finding, ...]:
         """Why the quota of its queue would not admit it; nothing where it has some, or there is no queue."""
         if known.course["kind"] in OF_OTHERS:
-            return tuple(_in_units(one) for one in within(_asked(known, self.site), self._ceilings(known)))
+            asked = _asked(known.gang(self.site))
+            return tuple(_in_units(one) for one in within(asked, self._ceilings(known, asked)))
         if not self._waits_for_quota(known):
             return ()
         return tuple(
@@ -125,7 +131,7 @@ class Search:
         quotas = self.site.resource_quotas.get(namespace)
         if not quotas or known.gang_size <= len(known.pods) or self._waits_for_quota(known):
             return ()
-        asked = _asked(known, self.site)
+        asked = _asked(known.gang(self.site))
         unbound = {row["uid"] for row in known.pods if not row["bound"]}
         for row in known.asks:
             if row["pod_uid"] in unbound:
@@ -143,9 +149,32 @@ class Search:
             }
         return self._in_namespaces[namespace]
 
-    def _ceilings(self, known: Known) -> Iterable[Ceiling]:
+    def lets_in(self, known: Known, gang: Gang) -> bool:
+        """Whether hard limits of its queue and namespace would let it in, were it this gang, made anew."""
+        asked = _asked(gang)
+        if known.course["kind"] in OF_OTHERS and within(asked, self._ceilings(known, asked)):
+            return False
+        namespace = str(known.course["namespace"])
+        quotas = self.site.resource_quotas.get(namespace)
+        if not quotas:
+            return True
+        used, there = dict(self._in_namespace(namespace)), {row["uid"] for row in known.pods}
+        for row in known.asks:
+            if row["pod_uid"] in there:
+                used[row["resource"]] = used.get(row["resource"], 0) - int(row["devices"]) * 1000
+        return not within(asked, of_namespace(quotas, used=used))
+
+    def is_blocked(self, known: Known, queue: str) -> bool:
+        """Whether others would stand before it in a queue that lets nobody pass, were it submitted anew."""
+        body = self.site.cluster_queues.get(queue)
+        if body is None or body.strategy != _STRICT:
+            return False
+        uid, priority = str(known.course["uid"]), known.kueue.priority if known.kueue else 0
+        return any(one.uid != uid and one.priority >= priority for one in self._waiting(queue))
+
+    def _ceilings(self, known: Known, asked: Mapping[str, int]) -> Iterable[Ceiling]:
         """The hard limits of Volcano's and KAI's queues that bind it."""
-        queue, asked = str(known.course["queue"]), _asked(known, self.site)
+        queue = str(known.course["queue"])
         for resource in asked:
             of_resource = self.site.held_by_queue.get(resource, {})
             if known.course["kind"] == ObjectKind.KAI_POD_GROUP:
@@ -245,8 +274,11 @@ class Search:
         found = []
         for row in self.store.rows(why_sql.WAITING_FOR_QUOTA, asked):
             name = str(row["queue"])
-            if name in self.site.cluster_queues:
-                priority, shape = _read_body(str(row["body"]))
+            if name not in self.site.cluster_queues:
+                continue
+            local_queue, priority, shape = _read_body(str(row["body"]))
+            # Kueue takes what came through a stopped queue out of the line.
+            if not self.site.stopped(str(row["namespace"]), local_queue, name):
                 found.append(
                     Waiting(
                         uid=str(row["uid"]),
@@ -281,10 +313,10 @@ class Search:
         return known[1]
 
 
-def _asked(known: Known, site: Site) -> dict[str, int]:
+def _asked(gang: Gang) -> dict[str, int]:
     """What must start at once asks together, in thousandths."""
     asked: dict[str, int] = {}
-    for pods in known.gang(site).pod_sets:
+    for pods in gang.pod_sets:
         for resource, each in pods.devices.items():
             asked[resource] = asked.get(resource, 0) + each * pods.pods * 1000
     return asked

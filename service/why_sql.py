@@ -257,7 +257,7 @@ order by object_uid
 # One row per workload that waits for quota, of a queue where one is named: what Kueue has of it, as JSON.
 WAITING_FOR_QUOTA: Final = """
 with queued as (
-    select workload.workload_uid, workload.queue, workload.submitted_ms
+    select workload.workload_uid, workload.namespace, workload.queue, workload.submitted_ms
     from workload
     inner join span
         on workload.cluster = span.cluster
@@ -274,6 +274,7 @@ with queued as (
 
 select
     queued.workload_uid as uid,
+    queued.namespace,
     queued.queue,
     queued.submitted_ms,
     arg_max(description.body, description.from_ms) as body
@@ -283,7 +284,7 @@ inner join member
 inner join description
     on member.object_uid = description.uid and description.cluster = $cluster
 where description.from_ms < $as_of_ms
-group by queued.workload_uid, queued.queue, queued.submitted_ms
+group by queued.workload_uid, queued.namespace, queued.queue, queued.submitted_ms
 order by queued.submitted_ms, queued.workload_uid
 """
 

@@ -11,7 +11,7 @@ from domain.window import MS_PER_SECOND
 
 # Of what waits for these nothing can be told from the waits of others.
 UNTOLD: Final[Mapping[str, str]] = {
-    Reason.HELD_BY_OWNER: "its owner holds it back",
+    Reason.HELD_BY_OWNER: "it is held back",
     Reason.GATED: "somebody has to lift its gates first",
     Reason.MISCONFIGURED: "it has to be corrected first",
     Reason.NEVER_FITS: "as it is it never starts",

@@ -14,12 +14,21 @@ from typing import Any, TypeAlias
 from domain.errors import UsageError
 from domain.facts import ObjectKind
 from domain.objects import ClusterQueue, Cohort, FlavorQuota, ResourceQuota, VolcanoQueue
-from domain.quantity import Quota
+from domain.quantity import Quota, QuotaKind
 
 Patch: TypeAlias = tuple[dict[str, Any], ...]
 Value: TypeAlias = str | int | float | None
 
 REQUESTS = "requests."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limit:
+    """A limit of the same object that may not exceed the value: where it stands, thousandths, as written."""
+
+    path: str
+    milli: int
+    written: Value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +41,7 @@ class Target:
         path: JSON Pointer of the value.
         written: the value, text or number, as the object has it.
         names: what stands on the way, pointer and value, so that a list that has moved is noticed.
+        limit: what goes down with it where it would be more; None where there is none.
     """
 
     kind: ObjectKind
@@ -41,6 +51,7 @@ class Target:
     path: str
     written: Value
     names: tuple[tuple[str, str], ...] = ()
+    limit: Limit | None = None
 
 
 def flavor_target(
@@ -52,7 +63,13 @@ def flavor_target(
     flavor: str,
     resource: str,
 ) -> Target | None:
-    """Where a ClusterQueue or Cohort says its nominal quota; None where it says none."""
+    """
+    Where a ClusterQueue or Cohort says its nominal quota; None where it says none.
+
+    Kueue refuses a lending limit above the quota, so that a cut takes it along.
+
+    Source: Kueue `pkg/webhooks/clusterqueue_webhook.go`.
+    """
     for path, names, row in _places(body.quotas):
         if (row.flavor, row.resource) == (flavor, resource):
             return Target(
@@ -63,6 +80,7 @@ def flavor_target(
                 path=f"{path}/nominalQuota",
                 written=_written(row.nominal),
                 names=names,
+                limit=_lending(path, row.lending_limit),
             )
     return None
 
@@ -115,6 +133,7 @@ def patch(target: Target, after: Value) -> Patch:
     return (
         {"op": "test", "path": "/metadata/resourceVersion", "value": target.resource_version},
         *_tested(target, target.written),
+        *_limited(target.limit, after),
         {"op": "replace", "path": target.path, "value": _like(target.written, after)},
     )
 
@@ -128,7 +147,26 @@ def inverse(target: Target, after: Value) -> Patch:
     return (
         *_tested(target, _like(target.written, after)),
         {"op": "replace", "path": target.path, "value": target.written},
+        *_limited(target.limit, after, back=True),
     )
+
+
+def refused_by_volcano(body: VolcanoQueue, *, resource: str, after: int) -> str:
+    """
+    Why Volcano would refuse so many GPUs as what a queue deserves, or may have; empty where it takes them.
+
+    Source: Volcano `pkg/webhooks/admission/queues/validate/validate_queue.go`.
+    """
+    guaranteed, most = (
+        quota.milli if quota is not None and quota.kind is QuotaKind.NUMBER else None
+        for quota in (body.guarantee.get(resource), body.capability.get(resource))
+    )
+    if guaranteed is not None and after * 1000 < guaranteed:
+        least = f"{guaranteed / 1000:g} GPUs"
+        return f"Volcano lets it have no less than it is guaranteed, {least}: lower that first"
+    if resource in body.deserved and most is not None and after * 1000 > most:
+        return f"Volcano lets it deserve no more than its capability, {most / 1000:g} GPUs: raise that first"
+    return ""
 
 
 def escaped(key: str) -> str:
@@ -145,6 +183,22 @@ def _tested(target: Target, value: Value) -> Iterator[dict[str, Any]]:
     for path, name in target.names:
         yield {"op": "test", "path": path, "value": name}
     yield {"op": "test", "path": target.path, "value": value}
+
+
+def _limited(limit: Limit | None, after: Value, *, back: bool = False) -> Iterator[dict[str, Any]]:
+    """What takes a limit down to the new value where it is above it, or `back` again."""
+    if limit is None or not isinstance(after, int) or limit.milli <= after * 1000:
+        return
+    lowered = _like(limit.written, after)
+    was, now = (lowered, limit.written) if back else (limit.written, lowered)
+    yield {"op": "test", "path": limit.path, "value": was}
+    yield {"op": "replace", "path": limit.path, "value": now}
+
+
+def _lending(path: str, quota: Quota) -> Limit | None:
+    if quota.kind is not QuotaKind.NUMBER:
+        return None
+    return Limit(path=f"{path}/lendingLimit", milli=quota.milli, written=_written(quota))
 
 
 def _like(written: Value, after: Value) -> Value:

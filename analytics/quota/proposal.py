@@ -123,7 +123,7 @@ def propose(
                 agreed=holder.agreed, ratio=holder.ratio, penalty=penalty(holder, rules), debt=holder.debt,
                 gpu_hours=holder.gpu_hours, coverage=holder.coverage,
             )  # fmt: skip
-        because = _sentence(move, evidence, week, rules)
+        because = _of_cohort(move, pool.base) if evidence is None else _sentence(move, evidence, week, rules)
         if move.kind.lowers and lowered > given and pool.leftover is Leftover.UNUSED:
             because += (
                 f" Of what is lowered in this pool, {count(lowered - given, 'GPU')} stay {Leftover.UNUSED}."
@@ -148,11 +148,20 @@ def propose(
     return tuple(found)
 
 
-def _sentence(move: Movement, evidence: Evidence | None, week: str, rules: QuotaRules) -> str:
+def _of_cohort(move: Movement, base: int) -> str:
+    """The sentence about the cohort's own quota, all of it."""
+    moves = f"from {base + move.before:,} to {count(base + move.after, 'GPU')}"
+    why = (
+        "what lay there to borrow goes back to its holders"
+        if move.kind.lowers
+        else "what is cut and given to nobody is there to borrow"
+    )
+    return f"The cohort's own quota goes {moves}: {why}."
+
+
+def _sentence(move: Movement, evidence: Evidence, week: str, rules: QuotaRules) -> str:
     """The sentence for the team."""
     moves = f"from {move.before:,} to {count(move.after, 'GPU')}"
-    if evidence is None:
-        return f"The cohort's own quota goes {moves}: what is cut and given to nobody is there to borrow."
     if move.kind is Kind.CUT:
         assert evidence.ratio is not None
         return (

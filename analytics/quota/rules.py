@@ -132,12 +132,14 @@ class Pool:
         unit: GPUs that move together: 1, or the node multiple that is set.
         leftover: what becomes of quota that nobody is given.
         spare: live quota of the cohort itself that earlier proposals put there, beyond its own.
+        base: the cohort's own, as agreed; it never moves, and is told.
     """
 
     holders: tuple[Holder, ...]
     unit: int = 1
     leftover: Leftover = Leftover.COHORT
     spare: int = 0
+    base: int = 0
 
     def __post_init__(self) -> None:
         names = [holder.name for holder in self.holders]

@@ -113,12 +113,15 @@ def _finding(reason: Reason, demand: Demand, queue: Holder, at: Holder, missing:
     if at is not queue and at.borrowing_limit is not None:
         evidence["cohort_borrowing_limit"] = at.borrowing_limit
     kind = BlockerKind.QUEUE if at is queue else BlockerKind.COHORT
+    remedy = _REMEDIES[reason]
+    if reason is Reason.BORROWING_LIMIT and at is not queue:
+        remedy = _OF_COHORT
     return Finding(
         reason=reason,
         source=Source.QUOTA,
         evidence=evidence,
         blockers=(Blocker(kind=kind, name=at.name),),
-        remedy=_REMEDIES[reason],
+        remedy=remedy,
     )
 
 
@@ -306,6 +309,7 @@ def takes(placement: Placement | None, flavor: ResourceFlavor) -> bool:
     ).allows("", flavor.node_labels, flavor.taints)
 
 
+_OF_COHORT: Final = "Wait until work in that cohort ends, or ask for a higher borrowing limit of the cohort."
 _REMEDIES: Final = {
     Reason.NEVER_FITS: "Ask for less, or choose a queue that may have as much.",
     Reason.QUOTA_EXHAUSTED: "Wait until work of the same queue ends, or ask for less.",

@@ -155,7 +155,8 @@ def explanation(findings: Iterable[Finding], *, text: str = "") -> Explanation:
     """
     One answer out of what was found.
 
-    Findings with one reason become one: what the most trusted says, with the numbers of all. A coarse one
+    Findings with one reason become one: what the most trusted says, with the numbers of all that are about
+    the same queue, flavor and resource. A coarse one
     only stands where no exact one is of its family (`FAMILIES`). Without any finding it is UNKNOWN.
 
     Args:
@@ -187,9 +188,11 @@ def _joined(of_reason: Sequence[Finding]) -> Finding:
     """Findings of one reason as one; the first is trusted most."""
     if len(of_reason) == 1:
         return of_reason[0]
+    first = of_reason[0].evidence
     evidence: dict[str, Value] = {}
     for each in reversed(of_reason):
-        evidence |= each.evidence
+        if all(first.get(name, value) == value for name, value in each.evidence.items() if name in _OF_WHAT):
+            evidence |= each.evidence
     return replace(
         of_reason[0],
         evidence=evidence,
@@ -198,6 +201,8 @@ def _joined(of_reason: Sequence[Finding]) -> Finding:
     )
 
 
+# What numbers are about: those of another flavor or resource would be read as if they were of this one.
+_OF_WHAT = frozenset({"queue", "flavor", "resource", "asked"})
 _ROOM = (
     Reason.NEVER_FITS, Reason.NODE_UNAVAILABLE, Reason.CONSTRAINT, Reason.OTHER_RESOURCE,
     Reason.FRAGMENTATION, Reason.GPU_SHORTAGE,

@@ -129,7 +129,11 @@ def _of_state(situation: Situation) -> list[Finding]:
         found.append(_stated(Reason.BACKOFF, {"word": situation.word}, remedy))
     elif situation.members is not None and situation.members < situation.min_members:
         evidence = {"members": situation.members, "min_members": situation.min_members}
-        remedy = "Create the missing members: the gang starts when all of them are there."
+        remedy = (
+            "Create the missing members: the gang starts when all of them are there."
+            if situation.min_members > 1
+            else "Look at the Events of its job, and of its controller: nobody has made its pod yet."
+        )
         found.append(_stated(Reason.GANG_INCOMPLETE, evidence, remedy))
     return found
 
@@ -141,6 +145,8 @@ def _held(situation: Situation) -> Finding:
         remedy = "Whoever set the scheduling gate must take it away."
         return _stated(Reason.GATED, {"gates": gates}, remedy, *blockers)
     remedy = "Its owner keeps it back: activate it, or resume the job."
+    if situation.word == "Deactivated":
+        remedy = "Find out why it was deactivated, then activate it again: spec.active = true."
     return _stated(Reason.HELD_BY_OWNER, {"word": situation.word}, remedy)
 
 
@@ -149,6 +155,8 @@ def _checking(situation: Situation) -> Finding:
     states: dict[str, Value] = {f"check_{name}": state for name, state in sorted(situation.checks.items())}
     blockers = tuple(Blocker(kind=BlockerKind.CHECK, name=name) for name in pending)
     remedy = "Its quota is reserved: ask who decides on the admission check."
+    if "Rejected" in situation.checks.values():
+        remedy = "The admission check refused it: change the request, or ask who decides."
     return _stated(Reason.ADMISSION_CHECK, {"pending": pending, **states}, remedy, *blockers)
 
 

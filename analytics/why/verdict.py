@@ -4,20 +4,25 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final
 
+from analytics.why import amounts
 from analytics.why.reason import BlockerKind, Finding, Reason, Value
 
-_GPU: Final = "nvidia.com/gpu"
 _NAMED: Final = 3
 _ASKED: Final = "asked_"
-_MEMORY: Final = "memory"
-_STORAGE: Final = "ephemeral-storage"
-_UNITS: Final[Mapping[str, str]] = {
-    _GPU: "GPUs", "cpu": "CPUs", _MEMORY: "GiB of memory", _STORAGE: "GiB of local storage",
-    "pods": "places for pods",
-}  # fmt: skip
-_LACKING: Final[Mapping[str, str]] = {"cpu": "CPUs", _STORAGE: "local storage", "pods": "places for pods"}
 _IN_BYTES: Final = frozenset(
-    {"asked", "nominal", "used", "available", "at_most", "missing", "borrowing_limit", "cohort_unused"}
+    {
+        "asked",
+        "nominal",
+        "used",
+        "available",
+        "at_most",
+        "missing",
+        "borrowing_limit",
+        "cohort_unused",
+        "cohort_borrowing_limit",
+        "cohort_quota",
+        "cohort_used",
+    }
 )
 
 
@@ -34,15 +39,18 @@ def sentence(finding: Finding) -> str:
 
 
 def _held(finding: Finding) -> str:
-    queue = finding.evidence.get("queue")
-    if queue:
-        return f"Somebody stopped its queue {queue}."
-    check = finding.evidence.get("check")
-    return f"The admission check {check} refused it." if check else "Its owner keeps it back."
+    said = finding.evidence
+    if "queue" in said:
+        return f"Somebody stopped its queue {said['queue']}."
+    if "check" in said:
+        return f"The admission check {said['check']} refused it."
+    if said.get("word") == "Deactivated":
+        return "It is deactivated: it waits for nothing until somebody activates it again."
+    return "Its owner keeps it back." if "word" in said else "Somebody stopped its queue."
 
 
 def _gated(finding: Finding) -> str:
-    gates = _names(finding.evidence.get("gates", ()))
+    gates = amounts.names(finding.evidence.get("gates", ()))
     return f"It is held back by the scheduling gate {gates}." if gates else "A scheduling gate holds it back."
 
 
@@ -56,47 +64,51 @@ def _misconfigured(finding: Finding) -> str:
         return f"Its pods are refused by {said['denied_by']} {said['rule']}".rstrip() + "."
     if "device_class" in said:
         return f"The device class {said['device_class']} does not exist."
+    if "refused_for" in said:
+        return _REFUSED[str(said["refused_for"])]
     return _as_said("Something it refers to is wrong", finding)
 
 
 def _never(finding: Finding) -> str:
-    said, unit = finding.evidence, _unit(finding)
+    said, unit = finding.evidence, amounts.unit(finding)
     selectors = [one.name for one in finding.blockers if one.kind is BlockerKind.SELECTOR]
     if selectors:
-        return f"It can never start: no node has {_names(selectors)}."
+        return f"It can never start: no node has {amounts.names(selectors)}."
     if "resources" in said:
         return f"It can never start: {_never_beside(said)}."
-    if "capacity" in said:
-        flavor = f" of flavor {said['flavor']}" if "flavor" in said else ""
-        most = f"its queue can have {said['capacity']} at most"
-        return f"It can never start: it asks {_amount(said['asked'], unit)}{flavor}, and {most}."
     if said.get("matching_flavors") == 0:
         return (
             f"It can never start: queue {said['queue']} has no quota for {said['resource']} where it may go."
         )
-    if "namespace_free" in said or "at_most" in said:
-        most = (
-            f"ResourceQuota {said['queue']} of its namespace allows {said['nominal']}"
-            if "namespace_free" in said
-            else f"its queue can have {said['at_most']} at most"
-        )
-        return f"It can never start: it asks {_amount(said['asked'], unit)}{_flavor(said)}, and {most}."
+    if "asked" not in said:
+        return _as_said("It can never start", finding)
+    asked = f"It can never start: it asks {amounts.amount(said['asked'], unit)}"
+    most = _at_most(said)
+    if most:
+        return f"{asked}{amounts.flavor(said)}, and {most}."
     if "largest_free" in said and said.get("pods") == 1:
-        largest = f"the largest node where it may run has {said['largest_free']}"
-        return f"It can never start: it asks {_amount(said['asked'], unit)} on one node, and {largest}."
-    if "asked" in said:
-        return (
-            f"It can never start: it asks {_amount(said['asked'], unit)}, more than there can ever be for it."
-        )
-    return _as_said("It can never start", finding)
+        return f"{asked} on one node, and the largest node where it may run has {said['largest_free']}."
+    return f"{asked}, more than there can ever be for it."
+
+
+def _at_most(said: Mapping[str, Value]) -> str:
+    """The limit that is lower than what it asks; empty where it is none of a queue or namespace."""
+    for name in ("capacity", "at_most"):
+        if name in said:
+            return f"its queue can have {said[name]} at most"
+    if "nominal" not in said:
+        return ""
+    if "namespace_free" in said:
+        return f"ResourceQuota {said['queue']} of its namespace allows {said['nominal']}"
+    return f"queue {said['queue']} can have {said['nominal']} at most"
 
 
 def _never_beside(said: Mapping[str, Value]) -> str:
     """What of CPU, memory and the like there never is enough of."""
     if "largest_has" in said:
-        has = f"the largest node where it may run has {_bare(said, 'largest_has')}"
-        return f"each pod asks {_beside(said, 'asked_each')}, and {has}"
-    little = _little_of(said["resources"])
+        has = f"the largest node where it may run has {amounts.bare(said, 'largest_has')}"
+        return f"each pod asks {amounts.beside(said, 'asked_each')}, and {has}"
+    little = amounts.little_of(said["resources"])
     return f"the nodes where it may run have too {little} for all of it at once"
 
 
@@ -106,7 +118,11 @@ def _backoff(finding: Finding) -> str:
 
 
 def _checking(finding: Finding) -> str:
-    pending = _names(finding.evidence.get("pending", ()))
+    checks = finding.evidence.items()
+    refused = [name.removeprefix("check_") for name, state in checks if state == "Rejected"]
+    if refused:
+        return f"The admission check {amounts.names(refused)} refused it."
+    pending = amounts.names(finding.evidence.get("pending", ()))
     return f"Its quota is reserved; the admission check {pending or 'that it needs'} is not passed yet."
 
 
@@ -117,21 +133,21 @@ def _preempting(finding: Finding) -> str:
 
 
 def _quota(finding: Finding) -> str:
-    said, unit = finding.evidence, _unit(finding)
+    said, unit = finding.evidence, amounts.unit(finding)
     if "namespace_free" in said:
-        free = f"leaves {said['namespace_free']} of {_amount(said['nominal'], unit)} free"
+        free = f"leaves {said['namespace_free']} of {amounts.amount(said['nominal'], unit)} free"
         return f"ResourceQuota {said['queue']} of its namespace {free}, and it needs {said['asked']}."
     if "nominal" in said:
-        used = f"{said['used']} of {said['nominal']} {unit}{_flavor(said)} are in use"
+        used = f"{said['used']} of {said['nominal']} {unit}{amounts.flavor(said)} are in use"
         left = "is used up" if _is_used_up(said) else "has too little left"
         return f"The quota of {said['queue']} {left}: {used}, it needs {said['asked']}, and may not borrow."
     if "missing" in said:
-        return f"It waits for quota: it misses {_amount(said['missing'], unit)}{_flavor(said)}."
+        return f"It waits for quota: it misses {amounts.amount(said['missing'], unit)}{amounts.flavor(said)}."
     if "rule" in said:
         asked = [name for name in said if name.startswith(_ASKED)]
         parts = [
             f"{said.get(f'used_{name}', 0)} of {said.get(f'hard_{name}')}"
-            f" {_resource(name)} are in use, and a pod asks {said[f'asked_{name}']}"
+            f" {amounts.resource(name)} are in use, and a pod asks {said[f'asked_{name}']}"
             for name in (key.removeprefix(_ASKED) for key in asked)
             if f"hard_{name}" in said
         ]
@@ -145,25 +161,19 @@ def _is_used_up(said: Mapping[str, Value]) -> bool:
     return not (isinstance(used, int | float) and isinstance(nominal, int | float) and used < nominal)
 
 
-def _resource(key: str) -> str:
-    """
-    What a ResourceQuota limits, as one reads it.
-
-    >>> _resource("requests.nvidia.com/gpu"), _resource("pods")
-    ('GPUs', 'pods')
-    """
-    name = key.removeprefix("requests.")
-    return "GPUs" if name == _GPU else name
-
-
 def _borrowing(finding: Finding) -> str:
-    said, unit = finding.evidence, _unit(finding)
+    said, unit = finding.evidence, amounts.unit(finding)
+    flavor = amounts.flavor(said)
+    if "cohort_borrowing_limit" in said:
+        borrows = amounts.amount(said["cohort_borrowing_limit"], unit)
+        limit = f"{borrows}{flavor} beyond its {said['cohort_quota']}"
+        uses = f"uses {said['cohort_used']}, and it needs {said['asked']}"
+        return f"Cohort {said['cohort']}, to which its queue belongs, may borrow {limit}, {uses}."
     if "borrowing_limit" in said:
-        limit = (
-            f"may borrow {_amount(said['borrowing_limit'], unit)}{_flavor(said)} beyond its {said['nominal']}"
-        )
-        return f"Its queue {said['queue']} {limit}, uses {said['used']}, and it needs {said['asked']}."
-    return f"Its queue may not borrow more{_flavor(said)}."
+        limit = f"{amounts.amount(said['borrowing_limit'], unit)}{flavor} beyond its {said['nominal']}"
+        uses = f"uses {said['used']}, and it needs {said['asked']}"
+        return f"Its queue {said['queue']} may borrow {limit}, {uses}."
+    return f"Its queue may not borrow more{flavor}."
 
 
 def _cohort(finding: Finding) -> str:
@@ -175,9 +185,10 @@ def _cohort(finding: Finding) -> str:
     >>> _cohort(Finding(reason=Reason.COHORT_EXHAUSTED, source=Source.QUOTA, evidence=told))
     'Cohort all, to which its queue belongs, has 0 GPUs left, 8 too few.'
     """
-    said, unit = finding.evidence, _unit(finding)
+    said, unit = finding.evidence, amounts.unit(finding)
     if "cohort_unused" in said:
-        left = f"has {_amount(said['cohort_unused'], unit)}{_flavor(said)} left, {said['missing']} too few"
+        unused = f"{amounts.amount(said['cohort_unused'], unit)}{amounts.flavor(said)}"
+        left = f"has {unused} left, {said['missing']} too few"
         if said.get("borrowing_limit") == 0:
             return f"Cohort {said['cohort']}, to which its queue belongs, {left}."
         return f"Its queue {said['queue']} would borrow, and cohort {said['cohort']} {left}."
@@ -186,6 +197,8 @@ def _cohort(finding: Finding) -> str:
 
 def _behind(finding: Finding) -> str:
     said = finding.evidence
+    if said.get("ahead_taking") and said["ahead_taking"] == said.get("ahead_in_other_queues"):
+        return "There is quota for it, but work of other queues of its cohort comes first."
     ahead, queue = said.get("ahead", said.get("position")), said.get("queue")
     strict = ", whose first must start before any other" if said.get("strict_head") else ""
     if isinstance(ahead, int):
@@ -198,6 +211,8 @@ def _gang(finding: Finding) -> str:
     said = finding.evidence
     there = said.get("members", said.get("pods"))
     wanted = said.get("min_members", said.get("min_member", said.get("min_available")))
+    if (there, wanted) == (0, 1):
+        return "Its pod does not exist yet."
     if there is not None and wanted is not None:
         return f"It starts with all members at once: {there} of {wanted} are there."
     return "It starts with all members at once, and some do not exist yet."
@@ -206,7 +221,7 @@ def _gang(finding: Finding) -> str:
 def _nodes(finding: Finding) -> str:
     names = [one.name for one in finding.blockers if one.kind is BlockerKind.NODE]
     if names:
-        return f"There is room only on nodes that take no pods now: {_names(names)}."
+        return f"There is room only on nodes that take no pods now: {amounts.names(names)}."
     return "The nodes that it could use take no pods now."
 
 
@@ -215,8 +230,10 @@ def _constraint(finding: Finding) -> str:
     if names:
         joined = (" and " if finding.evidence.get("drop") == "all" else " or ").join(names)
         return f"It is kept from nodes that could take it: without {joined} it would fit."
+    if "topology_problem" in finding.evidence:
+        return f"Flavor {finding.evidence['flavor']} of its queue {finding.evidence['topology_problem']}."
     if "taints" in finding.evidence:
-        return f"It does not tolerate the taint {_names(finding.evidence['taints'])}."
+        return f"It does not tolerate the taint {amounts.names(finding.evidence['taints'])}."
     return "Its selector, or a taint that it does not tolerate, keeps it from the nodes."
 
 
@@ -241,50 +258,25 @@ def _other(finding: Finding) -> str:
             if name.startswith("nodes_short_of_") and not name.endswith("/gpu")
         ]
     )
-    words = _names([_LACKING.get(name, name) for name in lacking])
+    words = amounts.names([amounts.LACKING.get(name, name) for name in lacking])
     told = f"Nodes with free GPUs lack {words or 'something else that it asks'}"
     if "node" not in said:
         return f"{told}."
-    devices = _amount(said["free_devices"], _UNITS.get(str(said["device"]), str(said["device"])))
-    free = (
-        f"at most {_bare(said, 'short_free_at_most')}"
-        if "short_free_at_most" in said
-        else _bare(said, "short_free")
+    devices = amounts.amount(
+        said["free_devices"], amounts.UNITS.get(str(said["device"]), str(said["device"]))
     )
-    of_all = f"{free} of its {_beside(said, 'short_has')}"
-    asks = f"a pod asks {_bare(said, 'asked_each')}"
+    free = (
+        f"at most {amounts.bare(said, 'short_free_at_most')}"
+        if "short_free_at_most" in said
+        else amounts.bare(said, "short_free")
+    )
+    of_all = f"{free} of its {amounts.beside(said, 'short_has')}"
+    asks = f"a pod asks {amounts.bare(said, 'asked_each')}"
     return f"{told}: {said['node']} has {devices} free, but {of_all}, and {asks}."
 
 
-def _beside(said: Mapping[str, Value], name: str) -> str:
-    """An amount of what is short, with its unit."""
-    resource = str(said["short_of"])
-    unit = _UNITS.get(resource, resource)
-    return f"{_bare(said, name)} {'CPU' if (said[name], unit) == (1, 'CPUs') else unit}"
-
-
-def _bare(said: Mapping[str, Value], name: str) -> str:
-    """The same without."""
-    value = said[name]
-    if said["short_of"] in {_MEMORY, _STORAGE} and isinstance(value, int | float):
-        return f"{_gib(value)}"
-    return f"{value}"
-
-
-def _little_of(resources: Value) -> str:
-    """
-    Resources of which there is too little.
-
-    >>> _little_of(("cpu",)), _little_of(("memory",)), _little_of(("cpu", "memory"))
-    ('few CPUs', 'little memory', 'few CPUs or too little memory')
-    """
-    named = resources if isinstance(resources, tuple) else (str(resources),)
-    words = [_LACKING.get(name, name) for name in named]
-    return " or too ".join(f"{'few' if word.endswith('s') else 'little'} {word}" for word in words)
-
-
 def _fragmented(finding: Finding) -> str:
-    said, unit = finding.evidence, _unit(finding)
+    said, unit = finding.evidence, amounts.unit(finding)
     if "topology" in said:
         return f"Free room is scattered: topology {said['topology']} does not fit all of its pods."
     if "free" not in said:
@@ -296,10 +288,10 @@ def _fragmented(finding: Finding) -> str:
 
 
 def _shortage(finding: Finding) -> str:
-    said, unit = finding.evidence, _unit(finding)
+    said, unit = finding.evidence, amounts.unit(finding)
     if "free" in said:
         free = f"{said['free'] or 'none'} {'is' if said['free'] == 1 else 'are'} free where it may run"
-        return f"It needs {_amount(said['asked'], unit)}, and {free}."
+        return f"It needs {amounts.amount(said['asked'], unit)}, and {free}."
     return "No node has enough free GPUs for it."
 
 
@@ -322,57 +314,21 @@ def _as_said(what: str, finding: Finding) -> str:
 
 def _readable(finding: Finding) -> Finding:
     """The same with memory in GiB, which a quota counts in bytes."""
-    if finding.evidence.get("resource") != _MEMORY:
+    if finding.evidence.get("resource") != amounts.MEMORY:
         return finding
     evidence = {
-        name: _gib(value) if name in _IN_BYTES and isinstance(value, int | float) else value
+        name: amounts.gib(value) if name in _IN_BYTES and isinstance(value, int | float) else value
         for name, value in finding.evidence.items()
     }
     return replace(finding, evidence=evidence)
 
 
-def _gib(number: float) -> int | float:
-    """
-    Bytes in GiB, as far as one reads them.
-
-    >>> _gib(2**35), _gib(1.5 * 2**30)
-    (32, 1.5)
-    """
-    gib = round(number / 2**30, 1)
-    return int(gib) if gib == int(gib) else gib
-
-
-def _unit(finding: Finding) -> str:
-    resource = str(finding.evidence.get("resource", _GPU))
-    return _UNITS.get(resource, resource)
-
-
-def _amount(number: Value, unit: str) -> str:
-    """
-    So many of what is counted.
-
-    >>> _amount(1, "GPUs"), _amount(3, "GPUs"), _amount(1, "nvidia.com/mig-1g.5gb")
-    ('1 GPU', '3 GPUs', '1 nvidia.com/mig-1g.5gb')
-    """
-    return f"{number} {'GPU' if (number, unit) == (1, 'GPUs') else unit}"
-
-
-def _flavor(said: Mapping[str, Value]) -> str:
-    return f" of flavor {said['flavor']}" if "flavor" in said else ""
-
-
-def _names(names: object) -> str:
-    """
-    A few names, and how many more.
-
-    >>> _names(("a", "b", "c", "d"))
-    'a, b, c and 1 more'
-    """
-    listed = [str(name) for name in names] if isinstance(names, tuple | list) else [str(names)]
-    more = f" and {len(listed) - _NAMED} more" if len(listed) > _NAMED else ""
-    return ", ".join(listed[:_NAMED]) + more
-
-
+# What a queue or a namespace does not take it for.
+_REFUSED: Final[Mapping[str, str]] = {
+    "namespace": "Its queue does not take work of its namespace.",
+    "resources": "Its pods ask more of a resource than they limit themselves to.",
+    "limit_range": "Its pods ask what a LimitRange of its namespace does not allow.",
+}
 _SENTENCES: Mapping[Reason, Callable[[Finding], str]] = {
     Reason.HELD_BY_OWNER: _held,
     Reason.GATED: _gated,

@@ -75,6 +75,9 @@ def test_what_nobody_is_owed_goes_to_the_cohort() -> None:
     week = site(blue_debt=0, own=16)
     week.proposer.refresh("c", NOW)
     assert moved(week) == {"red": ("cut", 40, 36), "": ("spare_up", 16, 20)}
+    assert told(week, "")["because"] == (
+        "The cohort's own quota goes from 16 to 20 GPUs: what is cut and given to nobody is there to borrow."
+    )
 
 
 def test_without_a_cohorts_own_quota_a_cut_is_only_as_large_as_its_gifts() -> None:

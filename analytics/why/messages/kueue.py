@@ -47,9 +47,14 @@ _QUEUE = re.compile(
 )
 _REJECTED = re.compile(r'AdmissionCheck.* in Rejected state: "?(?P<check>[^"]+)"?')
 _PREEMPTED = re.compile(r"Preempted to accommodate a workload \(UID: (?P<uid>[^,)]+)")
+_TOPOLOGY_OF_FLAVOR = re.compile(
+    r'Flavor "(?P<flavor>[^"]+)" (?P<problem>does not support TopologyAwareScheduling'
+    r"|supports only TopologyAwareScheduling|does not contain the requested level)"
+)
 _TIMEOUT = "Exceeded the PodsReady timeout"
 
 _COMPARE = "Compare its node selector and tolerations with the flavors of its queue."
+_COMPARE_TOPOLOGY = "Compare the topology that it asks for with those of its queue's flavors."
 _PODS_FIRST = "Wait until the pods of workloads that were admitted before are ready."
 _WAIT_FOR_QUOTA = "Wait until jobs under this quota end, or ask for less of it."
 # Texts that stand alone: contained text, reason, whether a closer look may find another one, remedy.
@@ -66,6 +71,14 @@ _TEXTS: tuple[tuple[str, Reason, bool, str], ...] = (
     ("The ClusterQueue is stopped", Reason.HELD_BY_OWNER, False, "Ask who stopped the queue."),
     ("The LocalQueue is stopped", Reason.HELD_BY_OWNER, False, "Ask who stopped the queue."),
     ("The workload is deactivated", Reason.HELD_BY_OWNER, False, "Activate it again: spec.active = true."),
+)  # fmt: skip
+# What must be corrected before it is looked at: contained text, what it is refused for, remedy.
+_REFUSALS: tuple[tuple[str, str, str], ...] = (
+    ("orkload namespace doesn't match ClusterQueue selector", "namespace",
+     "Use a queue that takes work of its namespace, or ask for this one to take it (namespaceSelector)."),
+    ("validation failed: ", "resources", "Correct what its pods ask: no request may exceed its limit."),
+    ("satisfy LimitRange constraints", "limit_range",
+     "Correct what its pods ask: it must lie within the LimitRange of the namespace."),
 )  # fmt: skip
 
 # The machine-readable reasons of the condition QuotaReserved (v0.19); `Pending` and `Inadmissible` say no
@@ -106,7 +119,11 @@ def read(text: str) -> list[Finding]:
         return [_finding(Reason.HELD_BY_OWNER, evidence, remedy)]
     for said, reason, coarse, remedy in _TEXTS:
         if said in text:
-            return [_finding(reason, {}, remedy, coarse=coarse)]
+            evidence = {"word": "Deactivated"} if "deactivated" in said else {}
+            return [_finding(reason, evidence, remedy, coarse=coarse)]
+    for said, refused_for, remedy in _REFUSALS:
+        if said in text:
+            return [_finding(Reason.MISCONFIGURED, {"refused_for": refused_for}, remedy)]
     if preempted := _PREEMPTED.search(text):
         # The text of its eviction stands until Kueue has looked at it again.
         return [
@@ -183,6 +200,9 @@ def _ways(reasons: str) -> Iterable[Finding]:
         yield _finding(Reason.BORROWING_LIMIT, _evidence(told), remedy)
     for told in (*_TAINT.finditer(reasons), *_AFFINITY.finditer(reasons)):
         yield _finding(Reason.CONSTRAINT, _evidence(told), _COMPARE)
+    for told in _TOPOLOGY_OF_FLAVOR.finditer(reasons):
+        problem = {"flavor": told["flavor"], "topology_problem": told["problem"]}
+        yield _finding(Reason.CONSTRAINT, problem, _COMPARE_TOPOLOGY)
     for told in (*_NO_FLAVOR.finditer(reasons), *_NO_RESOURCE.finditer(reasons)):
         yield _finding(
             Reason.MISCONFIGURED, _evidence(told), "Correct the resources or flavors of the queue."

@@ -132,7 +132,7 @@ def test_findings_of_one_reason_are_one_with_the_numbers_of_all() -> None:
     blocker = Blocker(kind=BlockerKind.QUEUE, name="q")
     message = Finding(reason=Reason.NEVER_FITS, source=Source.MESSAGE, evidence={"asked": 8}, text="so said")
     ours = Finding(
-        reason=Reason.NEVER_FITS, source=Source.QUOTA, evidence={"asked": 9, "used": 4}, blockers=(blocker,)
+        reason=Reason.NEVER_FITS, source=Source.QUOTA, evidence={"asked": 8, "used": 4}, blockers=(blocker,)
     )
     primary = explanation([ours, message]).primary
     assert (primary.source, primary.evidence, primary.text) == (
