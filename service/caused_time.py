@@ -12,6 +12,7 @@ from typing import Any, Final, TypeAlias
 
 from analytics.chargeback.line import Causes
 from domain.calendar import Period
+from service.model_time import MODELLED
 from store.embedded import Store
 
 LOSS_ADJUSTMENT: Final = "loss_adjustment"
@@ -21,8 +22,10 @@ Key: TypeAlias = tuple[str, ...]
 # One row per day, owner, model, cause and whether it corrects an earlier day. `since_ms` is the start
 # of the day from which on the present cause counts; before it the earlier one does. `known_ms` is the first
 # instant from whose past the cause follows: the day that ends with it knows, as the metrics at its end do.
-_CAUSES: Final = """
-with day as (
+_CAUSES: Final = f"""
+with {MODELLED},
+
+day as (
     select
         unnest($labels::varchar[]) as label,
         unnest($starts::bigint[]) as start_ms,
@@ -31,23 +34,23 @@ with day as (
 
 piece as (
     select
-        gpu_time.*,
+        modelled.*,
         workload.project,
-        least(coalesce(gpu_time.end_ms, $end_ms), $end_ms) as until_ms,
+        least(coalesce(modelled.end_ms, $end_ms), $end_ms) as until_ms,
         case
-            when gpu_time.known_ms is null or gpu_time.known_ms <= $start_ms then 0
-            when gpu_time.known_ms > $end_ms then $end_ms
-            else (select max(day.start_ms) from day where day.start_ms < gpu_time.known_ms)
+            when modelled.known_ms is null or modelled.known_ms <= $start_ms then 0
+            when modelled.known_ms > $end_ms then $end_ms
+            else (select max(day.start_ms) from day where day.start_ms < modelled.known_ms)
         end as since_ms
-    from gpu_time
+    from modelled
     inner join workload
-        on gpu_time.cluster = workload.cluster and gpu_time.workload_uid = workload.workload_uid
+        on modelled.cluster = workload.cluster and modelled.workload_uid = workload.workload_uid
     where
-        gpu_time.micro_gpus is not null
-        and gpu_time.start_ms < $end_ms
+        modelled.micro_gpus is not null
+        and modelled.start_ms < $end_ms
         and (
-            coalesce(gpu_time.end_ms, $end_ms) > $start_ms
-            or (gpu_time.known_ms > $start_ms and gpu_time.known_ms <= $end_ms)
+            coalesce(modelled.end_ms, $end_ms) > $start_ms
+            or (modelled.known_ms > $start_ms and modelled.known_ms <= $end_ms)
         )
 ),
 
@@ -114,7 +117,7 @@ from booked
 where ms > 0
 group by label, adjusts, cause, cluster, team, project, user_name, queue, gpu_model
 order by label, adjusts, cause, cluster, team, project, user_name, queue, gpu_model
-"""
+"""  # noqa: S608 (text from here)
 
 
 def in_teams(found: Mapping[Key, Causes]) -> dict[Key, Causes]:

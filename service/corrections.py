@@ -1,7 +1,7 @@
 """What is learnt of closed months: found, numbered, and kept until an open month books it."""
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final
@@ -205,10 +205,11 @@ def _of_left(store: Store, note: Callable[[Store, ClosedMonth, str], None]) -> N
 
 def settled_anew(store: Store, tenancy: Tenancy, closed: MonthStatement) -> tuple[list[Line], str]:
     """The lines of a closed month by what is known now, teams called as in it; and why there are none."""
-    found = settled(store, closed.agreement, closed.period)
+    found = settled(store, closed.agreement, closed.period, tenancy=tenancy)
     if found.no_money_because:
         return [], found.no_money_because
-    return _called(found.lines, closed, tenancy), ""
+    # These names are of now: one that a team bears now is no other team's, whoever bore it at the close.
+    return _called(found.lines, closed, tenancy, now=set(tenancy.renamed.values())), ""
 
 
 def said(store: Store, tenancy: Tenancy, closed: MonthStatement) -> list[Line]:
@@ -236,9 +237,12 @@ def _correct(store: Store, tenancy: Tenancy, closed: MonthStatement, now_ms: int
     return ""
 
 
-def _called(lines: tuple[Line, ...] | list[Line], closed: MonthStatement, tenancy: Tenancy) -> list[Line]:
+def _called(
+    lines: Collection[Line], closed: MonthStatement, tenancy: Tenancy, now: Collection[str] = ()
+) -> list[Line]:
+    """The lines, with teams called as in the closed month; those in `now` are present names already."""
     names = {line.row.team for line in lines}
-    present = {name: tenancy.present(closed.teams.get(name, name)) for name in names}
+    present = {name: name if name in now else tenancy.present(closed.teams.get(name, name)) for name in names}
     return called_by(lines, {name: tenancy.called(present[name], closed.end_ms) for name in names})
 
 

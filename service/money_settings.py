@@ -27,6 +27,8 @@ _TEXT_SUFFIXES = frozenset({".yaml", ".yml"})
 # 365.25 days, as a year is over four of them.
 _HOURS_A_YEAR = 8766
 _MOST_YEARS = 100
+# Budgets keep prices in billionths, of which a column holds nine times as many.
+_MOST = 10**9
 _DEFAULTS = Agreement()
 # As fine as budgets tell a price. Over four years a GPU is written off to a hundredth of a cent.
 _AMORTISED_TO = Decimal("0.000000001")
@@ -125,6 +127,10 @@ class PriceSettings(Section):
             PolicyError: an amount or its time makes no sense.
             UsageError: an instant is none.
         """
+        dearest = max(each for each in (self.list, self.contracted, self.effective) if each is not None)
+        if dearest > _MOST:
+            message = f"price from {self.valid_from}: {dearest}: expected at most {_MOST:,} per GPU-hour"
+            raise PolicyError(message)
         from_ms = _instant_ms(self.valid_from, zone)
         return Price(
             listed=self.list,
@@ -175,13 +181,11 @@ class CostCentreSettings(Section):
         The same in the words of the domain.
 
         Raises:
+            PolicyError: it ends before it begins.
             UsageError: an instant is none.
         """
-        return CostCentre(
-            code=self.code,
-            from_ms=0 if self.valid_from is None else _instant_ms(self.valid_from, zone),
-            to_ms=None if self.valid_to is None else _instant_ms(self.valid_to, zone),
-        )
+        from_ms, to_ms = _validity(self.code, self.valid_from, self.valid_to, zone)
+        return CostCentre(code=self.code, from_ms=from_ms, to_ms=to_ms)
 
 
 class SharedCostSettings(Section):
@@ -198,19 +202,14 @@ class SharedCostSettings(Section):
         The same in the words of the domain.
 
         Raises:
-            PolicyError: the amount is negative.
+            PolicyError: the amount is negative, or it ends before it begins.
             UsageError: an instant is none.
         """
         if not (self.monthly.is_finite() and self.monthly >= 0):
             message = f"{self.name}, monthly = {self.monthly}: expected a number of at least 0"
             raise PolicyError(message)
-        return SharedCost(
-            name=self.name,
-            monthly=self.monthly,
-            by=self.by,
-            from_ms=0 if self.valid_from is None else _instant_ms(self.valid_from, zone),
-            to_ms=None if self.valid_to is None else _instant_ms(self.valid_to, zone),
-        )
+        from_ms, to_ms = _validity(self.name, self.valid_from, self.valid_to, zone)
+        return SharedCost(name=self.name, monthly=self.monthly, by=self.by, from_ms=from_ms, to_ms=to_ms)
 
 
 class MoneySettings(Section):
@@ -252,7 +251,7 @@ class MoneySettings(Section):
                 else tuple(each.centre(zone) for each in told)
                 for team, told in self.cost_centres.items()
             }
-        except UsageError as cause:
+        except (PolicyError, UsageError) as cause:
             message = f"settings, money.cost_centres: {cause}"
             raise SettingsError(message) from cause
         try:
@@ -333,6 +332,17 @@ def _wrong(cause: ValidationError) -> str:
         return f"{place}: is missing; every row has valid_from and list, and may have others of {known}"
     expected = error["ctx"]["error"] if error["type"] == "value_error" else error["msg"]
     return f"{place} = {error['input']!r}: expected {str(expected).removeprefix('Input should be ')}"
+
+
+def _validity(
+    name: str, valid_from: str | None, valid_to: str | None, zone: tzinfo
+) -> tuple[int, int | None]:
+    from_ms = 0 if valid_from is None else _instant_ms(valid_from, zone)
+    to_ms = None if valid_to is None else _instant_ms(valid_to, zone)
+    if to_ms is not None and to_ms <= from_ms:
+        message = f"{name}, valid_to = {valid_to}: expected an instant after valid_from, or it never counts"
+        raise PolicyError(message)
+    return from_ms, to_ms
 
 
 def _instant_ms(text: str, zone: tzinfo) -> int:

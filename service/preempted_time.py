@@ -7,12 +7,15 @@ from analytics.chargeback.distribution import Pool
 from analytics.chargeback.extras import Lost
 from analytics.chargeback.stays import Owner
 from domain.calendar import Period
+from service.model_time import MODELLED
 from store.embedded import Store
 
 # One row per owner, model, day on which the loss became known, and team of the preemptor. A preemption ends
 # an attempt, so the attempt tells which one it was.
-_LOST: Final = """
-with day as (
+_LOST: Final = f"""
+with {MODELLED},
+
+day as (
     select
         unnest($labels::varchar[]) as label,
         unnest($starts::bigint[]) as start_ms,
@@ -32,28 +35,29 @@ took as (
 
 select
     day.label,
-    gpu_time.cluster,
-    gpu_time.team,
+    modelled.cluster,
+    modelled.team,
     workload.project,
-    gpu_time.user_name,
-    gpu_time.queue,
-    gpu_time.gpu_model,
+    modelled.user_name,
+    modelled.queue,
+    modelled.gpu_model,
     coalesce(took.team, '') as preemptor,
-    sum(gpu_time.micro_gpus::hugeint * (gpu_time.end_ms - gpu_time.start_ms)) as micro_gpu_ms
-from gpu_time
+    sum(modelled.micro_gpus::hugeint * (modelled.end_ms - modelled.start_ms)) as micro_gpu_ms
+from modelled
 inner join workload
-    on gpu_time.cluster = workload.cluster and gpu_time.workload_uid = workload.workload_uid
+    on modelled.cluster = workload.cluster and modelled.workload_uid = workload.workload_uid
 inner join day
-    on coalesce(gpu_time.known_ms, gpu_time.end_ms) > day.start_ms
-    and coalesce(gpu_time.known_ms, gpu_time.end_ms) <= day.end_ms
+    on modelled.told_ms > day.start_ms
+    and modelled.told_ms <= day.end_ms
 left join took
-    on gpu_time.cluster = took.cluster
-    and gpu_time.workload_uid = took.workload_uid
-    and gpu_time.attempt = took.attempt
-where gpu_time.cause = 'preempted_lost' and gpu_time.micro_gpus > 0 and gpu_time.end_ms is not null
+    on modelled.cluster = took.cluster
+    and modelled.workload_uid = took.workload_uid
+    and modelled.attempt = took.attempt
+where modelled.cause = 'preempted_lost' and modelled.micro_gpus is not null and modelled.end_ms is not null
 group by all
+having micro_gpu_ms <> 0
 order by all
-"""
+"""  # noqa: S608 (text from here)
 
 
 def lost_time(store: Store, days: Sequence[Period]) -> list[Lost]:

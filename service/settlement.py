@@ -18,6 +18,8 @@ from analytics.chargeback.statement import COSTS, DIMENSIONS, Row, Statement, Te
 from domain.calendar import Period, Unit, cut, running
 from domain.errors import PolicyError
 from domain.money import Price, PriceBook
+from domain.tenant import Tenancy
+from service import present_teams
 from service.caused_time import caused_time, in_teams
 from service.held_days import held_in
 from service.held_time import unread
@@ -30,15 +32,24 @@ NO_PRICES: Final = "no prices are set: add money.prices or money.price_file to t
 NO_CAUSES: Final = "no cause is known yet of what was held in these days"
 _KEY: Final = attrgetter(*DIMENSIONS)
 _NONE: Final[Causes] = {}
+_NEVER_RENAMED: Final = Tenancy()
 # Makes lines where nothing is priced; no amount of it is ever shown.
 _UNPRICED: Final = PriceBook((Price(listed=Decimal(0), valid_from_ms=0),))
 
 
-def settled(store: Store, agreement: Agreement, period: Period, *, of_teams: bool = False) -> Month:
+def settled(
+    store: Store,
+    agreement: Agreement,
+    period: Period,
+    *,
+    tenancy: Tenancy = _NEVER_RENAMED,
+    of_teams: bool = False,
+) -> Month:
     """
     A month, or its days until now, from what the store knows.
 
     Args:
+        tenancy: says how teams are called now; lines have these names.
         of_teams: whether rows of whole teams are enough, one for each cluster, model and day: amounts
             are apportioned to teams first, so that their sums are the same.
     """
@@ -46,8 +57,11 @@ def settled(store: Store, agreement: Agreement, period: Period, *, of_teams: boo
     # Only a share of idle capacity, or a charge beside it, is a second kind of row of a team.
     beside = agreement.shared_costs or agreement.preempted is Preempted.CREDITED
     of_teams = of_teams and agreement.idle is IdlePolicy.NONE and not beside
-    held = held_in(store, agreement, days, fine=not of_teams)
-    quotas = quota_by_pool(store, days)
+    held = [
+        (present_teams.of_held(part, tenancy), cutter)
+        for part, cutter in held_in(store, agreement, days, fine=not of_teams)
+    ]
+    quotas = present_teams.of_quotas(quota_by_pool(store, days), tenancy)
     terms = Terms(
         currency=agreement.currency,
         billing=agreement.billing,
@@ -56,7 +70,7 @@ def settled(store: Store, agreement: Agreement, period: Period, *, of_teams: boo
         ),
     )
 
-    extras = _extras(store, agreement, days)
+    extras = _extras(store, agreement, days, tenancy)
 
     def priced(book: PriceBook) -> Statement:
         parts = [(part, cutter.at(book)) for part, cutter in held]
@@ -70,7 +84,7 @@ def settled(store: Store, agreement: Agreement, period: Period, *, of_teams: boo
     except PolicyError as missing:
         # Where a part has no price, every sum would be wrong: GPU-hours only, and the reason.
         because, found = str(missing), priced(_UNPRICED)
-    causes = caused_time(store, days)
+    causes = present_teams.of_causes(caused_time(store, days), tenancy)
     causes = in_teams(causes) if of_teams else causes
     no_causes_because = "" if causes or not found.hours.held else NO_CAUSES
     lines = [
@@ -83,7 +97,8 @@ def settled(store: Store, agreement: Agreement, period: Period, *, of_teams: boo
         Line(row=Row(**dict(zip(DIMENSIONS, key, strict=True)), **free), causes=causes[key])  # type: ignore[arg-type]
         for key in sorted(causes)
     ]
-    lines += [_quota_line(line, found.average_prices, agreement) for line in quota_lines(store, days)]
+    notes = present_teams.of_quota_lines(quota_lines(store, days), tenancy)
+    lines += [_quota_line(line, found.average_prices, agreement) for line in notes]
     return Month(
         statement=found,
         lines=tuple(lines),
@@ -92,14 +107,14 @@ def settled(store: Store, agreement: Agreement, period: Period, *, of_teams: boo
     )
 
 
-def _extras(store: Store, agreement: Agreement, days: Sequence[Period]) -> Extras:
+def _extras(store: Store, agreement: Agreement, days: Sequence[Period], tenancy: Tenancy) -> Extras:
     """What is charged beside capacity."""
     credited = agreement.preempted is Preempted.CREDITED
     months = {day.label: running(day.end_ms, agreement.zone, Unit.MONTH) for day in days}
     return Extras(
         shared=agreement.shared_costs,
         month_ms={label: whole.end_ms - whole.start_ms for label, whole in months.items()},
-        lost=lost_time(store, days) if credited else (),
+        lost=present_teams.of_lost(lost_time(store, days), tenancy) if credited else (),
         borne_by=agreement.preempted_borne_by,
     )
 

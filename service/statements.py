@@ -83,7 +83,7 @@ def statement_of(  # noqa: PLR0913 - what a site agreed on, and what is asked, a
     if closed is not None and as_of_ms >= closed.whole_end_ms:
         return closed
     period = replace(whole, end_ms=min(whole.end_ms, as_of_ms))
-    found = settled(store, agreement, period, of_teams=of_teams)
+    found = settled(store, agreement, period, tenancy=tenancy, of_teams=of_teams)
     late, corrected = _late(store, agreement, whole, as_of_ms)
     present = {line.row.team: tenancy.present(line.row.team) for line in (*found.lines, *late)}
     called = {team: tenancy.called(name, period.end_ms) for team, name in present.items()}

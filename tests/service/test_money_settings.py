@@ -208,3 +208,24 @@ def test_shared_costs_centres_and_preempted_work_are_agreed_on_in_the_settings(t
     assert [agreed.cost_centre("nlp", at_ms) for at_ms in (october, october + 1)] == ["1", "2"]
     with pytest.raises(SettingsError, match=r"money\.shared_costs: net, monthly = -1"):
         money(tmp_path, shared_costs=[{"name": "net", "monthly": -1}])
+
+
+@pytest.mark.parametrize("section", ["shared_costs", "cost_centres"])
+def test_what_would_never_count_is_named(tmp_path: Path, section: str) -> None:
+    never = {"valid_from": "2026-10-01", "valid_to": "2026-10-01"}
+    given: Any = {
+        "shared_costs": [{"name": "net", "monthly": 1} | never],
+        "cost_centres": {"nlp": [{"code": "net"} | never]},
+    }
+    says = rf"money\.{section}: net, valid_to = 2026-10-01: expected an instant after valid_from"
+    with pytest.raises(SettingsError, match=says):
+        money(tmp_path, **{section: given[section]})
+
+
+def test_a_price_that_no_budget_could_keep_is_named(tmp_path: Path) -> None:
+    for name in ("list", "contracted", "effective"):
+        row = {"valid_from": "2026-01-01", "list": 1} | {name: "1e10"}
+        with pytest.raises(SettingsError, match=r"1E\+10: expected at most 1,000,000,000 per GPU-hour"):
+            money(tmp_path, prices=[row])
+    [price] = money(tmp_path, prices=[{"valid_from": "2026-01-01", "list": 10**9}]).book.prices
+    assert price.listed == 10**9
