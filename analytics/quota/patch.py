@@ -162,10 +162,11 @@ def refused_by_volcano(body: VolcanoQueue, *, resource: str, after: int) -> str:
         for quota in (body.guarantee.get(resource), body.capability.get(resource))
     )
     if guaranteed is not None and after * 1000 < guaranteed:
-        least = f"{guaranteed / 1000:g} GPUs"
-        return f"Volcano lets it have no less than it is guaranteed, {least}: lower that first"
+        return (
+            f"Volcano grants it no fewer GPUs than its guarantee of {guaranteed / 1000:g}: lower that first"
+        )
     if resource in body.deserved and most is not None and after * 1000 > most:
-        return f"Volcano lets it deserve no more than its capability, {most / 1000:g} GPUs: raise that first"
+        return f"Volcano grants it no more GPUs than its capability of {most / 1000:g}: raise that first"
     return ""
 
 

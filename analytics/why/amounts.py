@@ -5,8 +5,9 @@ from typing import Final
 
 from analytics.why.reason import Finding, Value
 
+# Of a list so many are named.
+NAMED: Final = 3
 _GPU: Final = "nvidia.com/gpu"
-_NAMED: Final = 3
 MEMORY: Final = "memory"
 _STORAGE: Final = "ephemeral-storage"
 UNITS: Final[Mapping[str, str]] = {
@@ -56,8 +57,8 @@ def names(told: object) -> str:
     'a, b, c and 1 more'
     """
     listed = [str(name) for name in told] if isinstance(told, tuple | list) else [str(told)]
-    more = f" and {len(listed) - _NAMED} more" if len(listed) > _NAMED else ""
-    return ", ".join(listed[:_NAMED]) + more
+    more = f" and {len(listed) - NAMED} more" if len(listed) > NAMED else ""
+    return ", ".join(listed[:NAMED]) + more
 
 
 def resource(key: str) -> str:

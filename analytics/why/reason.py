@@ -156,8 +156,8 @@ def explanation(findings: Iterable[Finding], *, text: str = "") -> Explanation:
     One answer out of what was found.
 
     Findings with one reason become one: what the most trusted says, with the numbers of all that are about
-    the same queue, flavor and resource. A coarse one
-    only stands where no exact one is of its family (`FAMILIES`). Without any finding it is UNKNOWN.
+    the same queue, flavor and resource. A coarse one only stands where no exact one is of its family
+    (`FAMILIES`). Without any finding it is UNKNOWN.
 
     Args:
         findings: in any order.

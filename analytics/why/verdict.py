@@ -7,7 +7,6 @@ from typing import Final
 from analytics.why import amounts
 from analytics.why.reason import BlockerKind, Finding, Reason, Value
 
-_NAMED: Final = 3
 _ASKED: Final = "asked_"
 _IN_BYTES: Final = frozenset(
     {
@@ -226,7 +225,7 @@ def _nodes(finding: Finding) -> str:
 
 
 def _constraint(finding: Finding) -> str:
-    names = [f"the {one.kind} {one.name}" for one in finding.blockers[:_NAMED]]
+    names = [f"the {one.kind} {one.name}" for one in finding.blockers[: amounts.NAMED]]
     if names:
         joined = (" and " if finding.evidence.get("drop") == "all" else " or ").join(names)
         return f"It is kept from nodes that could take it: without {joined} it would fit."

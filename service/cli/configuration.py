@@ -1,17 +1,16 @@
 """`config`: the settings in force, with secrets masked."""
 
 import os
-import re
 from typing import Any
 
 import typer
 import yaml
 
+from collector.addresses import Address
 from service.cli.options import Config, DataDir, Given
 from service.settings import Settings, plain
 
 MASK = "********"
-_LOGIN = re.compile(r"^(?P<scheme>\w+://)[^/?#]*@")
 
 _group = typer.Typer(help="The settings in force.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -62,4 +61,7 @@ def _without_passwords(value: Any) -> Any:
         return {name: _without_passwords(member) for name, member in value.items()}
     if isinstance(value, list):
         return [_without_passwords(member) for member in value]
-    return _LOGIN.sub(f"\\g<scheme>{MASK}@", value) if isinstance(value, str) else value
+    if not isinstance(value, str) or (address := Address.of(value)).login is None:
+        return value
+    scheme, _, rest = address.url.partition("://")
+    return f"{scheme}://{MASK}@{rest}"

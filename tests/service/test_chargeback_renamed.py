@@ -113,6 +113,16 @@ def test_who_preempted_under_an_earlier_name_is_charged_under_the_present_one() 
     assert costs(found, "preemption_charge") == {"ruby": Decimal("1.99")}
 
 
+def test_what_was_lost_under_both_names_is_one_credit() -> None:
+    store = halfway()
+    lost = [caused(uid, hours(23), hours(24), "preempted_lost", hours(24)) for uid in ("before", "after")]
+    store.replace("north", [Replacement(table="waste_piece", rows=lost)])
+    found = month(store, replace(AGREED, preempted=Preempted.CREDITED))
+    store.close()
+    [credit] = [line.row for line in found.lines if line.row.kind == "preemption_credit"]
+    assert (credit.team, credit.effective_cost) == ("ruby", Decimal("-3.98"))
+
+
 def test_a_name_that_is_handed_on_moves_no_money_of_a_closed_month() -> None:
     # In November red became blue, and who was blue became green: the store has their present names.
     handed_on = Tenancy(

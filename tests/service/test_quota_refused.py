@@ -48,9 +48,10 @@ def test_a_cut_takes_a_lending_limit_along_that_kueue_would_refuse(lends: object
 @pytest.mark.parametrize(
     ("spec", "why"),
     [
-        ({"deserved": 40, "guarantee": 38}, "no less than it is guaranteed, 38 GPUs: lower that first"),
+        ({"deserved": 40, "guarantee": 38}, "no fewer GPUs than its guarantee of 38: lower that first"),
         ({"deserved": 40, "guarantee": 36}, ""),
-        ({"capability": 40, "guarantee": 40}, "no less than it is guaranteed, 40 GPUs: lower that first"),
+        ({"deserved": 40, "capability": 30}, "no more GPUs than its capability of 30: raise that first"),
+        ({"capability": 40, "guarantee": 40}, "no fewer GPUs than its guarantee of 40: lower that first"),
     ],
 )
 def test_a_queue_of_volcano_has_no_patch_that_its_webhook_refuses(spec: dict[str, int], why: str) -> None:
@@ -71,7 +72,7 @@ def test_a_queue_of_volcano_has_no_patch_that_its_webhook_refuses(spec: dict[str
             {"pool": plain.pool},
         )
     found = proposal(week, "red")
-    assert found["no_patch_because"] == (f"Volcano lets it have {why}" if why else "")
+    assert found["no_patch_because"] == (f"Volcano grants it {why}" if why else "")
     assert (found["patch"] is None) == bool(why)
 
 
