@@ -61,10 +61,15 @@ class Cards:
 
 
 def count_of(labels: Mapping[str, str]) -> int | None:
-    """Physical cards by a node's label; None where it is missing, or counts instances of MIG instead."""
+    """
+    Physical cards by a node's label; None where it is missing, unreadable, or counts instances of MIG.
+
+    >>> [count_of({COUNT_LABEL: text}) for text in ("8", "", "²")]
+    [8, None, None]
+    """
     text = labels.get(COUNT_LABEL, "")
     counts_instances = "-MIG-" in labels.get(PRODUCT_LABEL, "")
-    return int(text) if text.isdigit() and not counts_instances else None
+    return int(text) if text.isdecimal() and not counts_instances else None
 
 
 def _parts(resources: Resources, product: str, replicas: int) -> tuple[Fraction, Fraction]:

@@ -95,9 +95,14 @@ def model_of(labels: Mapping[str, str]) -> str:
 
 
 def replicas_of(labels: Mapping[str, str]) -> int:
-    """Time-slices or MPS shares of a card; 1 where the label is missing or unreadable."""
+    """
+    Time-slices or MPS shares of a card; 1 where the label is missing or unreadable.
+
+    >>> [replicas_of({REPLICAS_LABEL: text}) for text in ("4", "0", "", "²")]
+    [4, 1, 1, 1]
+    """
     text = labels.get(REPLICAS_LABEL, "1")
-    return max(int(text), 1) if text.isdigit() else 1
+    return max(int(text), 1) if text.isdecimal() else 1
 
 
 @dataclass(slots=True, kw_only=True)

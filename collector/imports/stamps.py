@@ -82,9 +82,11 @@ def length_seconds(text: str) -> float | None:
     >>> length_seconds("10-13:27:06"), length_seconds("02:30"), length_seconds("Partition_Limit")
     (912426.0, 150.0, None)
     """
-    found = _LENGTH.fullmatch(text.strip())
+    # `float` refuses some of the spaces that `strip` takes away.
+    text = text.strip()
+    found = _LENGTH.fullmatch(text)
     if found is None:
-        return float(text) if _NUMBER.fullmatch(text.strip()) else None
+        return float(text) if _NUMBER.fullmatch(text) else None
     days, hours, minutes, seconds = (int(part or 0) for part in found.groups())
     return timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds).total_seconds()
 

@@ -262,13 +262,15 @@ class KindReader:
         if self._gets_bookmarks:
             silence = min(silence, self._pace.bookmark_seconds)
         self._gets_bookmarks = False
+        # What is older than the question is told, however long the answer takes.
+        asked_ms = self._clock.now_ms()
         stream = self._connection.stream(path, params, read_seconds=silence)
         try:
             if stream.status != _OK:
                 return refused(f"watch {path}", stream.status, stream.body(), stream.headers)
             if self._in_trouble:
                 self._accepted = monotonic()
-            return self._unless_anew(self._follow(stream, path, place.resource_version))
+            return self._unless_anew(self._follow(stream, path, place.resource_version, asked_ms))
         finally:
             self._accepted = None
             self._connection.release(stream)
@@ -285,8 +287,8 @@ class KindReader:
         because = "the history of another kind began anew: listing this one again"
         return replace(answered, outcome=Outcome.LOST, because=because)
 
-    def _follow(self, stream: LineStream, path: str, resource_version: str) -> Answered:
-        began, began_ms = monotonic(), self._clock.now_ms()
+    def _follow(self, stream: LineStream, path: str, resource_version: str, asked_ms: int) -> Answered:
+        began = monotonic()
         self._at = resource_version
         gave = False
 
@@ -309,7 +311,7 @@ class KindReader:
         except UnreachableError as cause:
             # Whoever cuts idle connections may cut each of them before a bookmark comes.
             if not gave and lasted():
-                self._intake.troubled(self._translator, "", began_ms)
+                self._intake.troubled(self._translator, "", asked_ms)
             return ended(Outcome.BROKEN, str(cause))
         except UNREADABLE as cause:
             # A line that is no event: one may be lost, and only a list tells which.
@@ -318,7 +320,7 @@ class KindReader:
             return ended(Outcome.CLOSED, f"watch {path}: the API server closed it at once")
         if not gave:
             # Nothing was said, and no 410: whatever had happened before the start would have been.
-            self._intake.troubled(self._translator, "", began_ms)
+            self._intake.troubled(self._translator, "", asked_ms)
         return ended(Outcome.CLOSED)
 
     def _take(self, line: bytes) -> Answered | None:

@@ -5,7 +5,7 @@ import io
 import json
 from zoneinfo import ZoneInfo
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from collector.imports.facts import facts
@@ -185,6 +185,7 @@ def test_bytes_are_no_table_or_are_counted(data: bytes) -> None:
 
 
 @given(text=st.one_of(WORDS, st.text(alphabet="0123456789-:T.+eZ", max_size=20)))
+@example(text="0\x1f")
 def test_a_stamp_is_an_instant_nothing_or_refused(text: str) -> None:
     try:
         at_ms = instant_ms(text, UTC)
